@@ -1,0 +1,199 @@
+// swift-tools-version: 6.2
+// Sora for Swift: a Sora client SDK, a WebRTC stack and a local Sora-compatible server for Linux.
+//
+// The table below is the house of docs/ARCHITECTURE.md: a module may import only what stands in its
+// `uses` list, and every arrow points downwards.
+//
+// SORA_ONLY=SoraSCTP,SoraRTP (test targets without their `Tests` suffix) keeps only these modules,
+// what they use and their tests, so that `make test-one MODULE=SoraSCTP` builds seconds, not minutes.
+import PackageDescription
+
+let media: TargetDependencyCondition? = .when(traits: ["Media"])
+
+// MARK: C libraries
+
+let systemLibraries: [Target] = [
+    .systemLibrary(
+        name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(
+        name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
+    .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])]),
+    .systemLibrary(name: "COpus", pkgConfig: "opus", providers: [.apt(["libopus-dev"])]),
+    .systemLibrary(name: "CYUV", pkgConfig: "libyuv", providers: [.apt(["libyuv-dev"])]),
+    .systemLibrary(
+        name: "CGStreamer",
+        pkgConfig: "gstreamer-1.0 gstreamer-app-1.0 gstreamer-video-1.0 gstreamer-audio-1.0",
+        providers: [.apt(["libgstreamer1.0-dev", "libgstreamer-plugins-base1.0-dev"])]),
+    .systemLibrary(name: "CSDL2", pkgConfig: "sdl2", providers: [.apt(["libsdl2-dev"])]),
+]
+
+/// Libraries that only the `Media` trait needs.
+let mediaLibraries: Set<String> = ["CVPX", "COpus", "CYUV", "CGStreamer", "CSDL2"]
+
+// MARK: Modules
+
+struct Module {
+    var name: String
+    var uses: [String] = []
+    /// Modules and libraries used only when the trait `Media` is on.
+    var usesForMedia: [String] = []
+    var kind: Kind = .library
+    /// Additional dependencies of the tests.
+    var testUses: [String] = []
+    var hasTests = true
+    enum Kind { case library, cLibrary, executable, support }
+}
+
+let modules: [Module] = [
+    // Floor 0: bytes, time, C.
+    Module(name: "CLinux", kind: .cLibrary, hasTests: false),
+    Module(name: "CDtlsTestClock", kind: .cLibrary, hasTests: false),
+    Module(name: "CGstShim", usesForMedia: ["CGStreamer"], kind: .cLibrary, hasTests: false),
+    Module(name: "SoraWire"),
+    Module(name: "SoraCrypto", uses: ["COpenSSL"]),
+    Module(name: "SoraFrames", uses: ["SoraWire"]),
+    // Floor 1: protocol layers, sans-IO.
+    Module(name: "SoraEmulator", uses: ["SoraWire"]),
+    Module(name: "SoraSDP", uses: ["SoraWire"]),
+    Module(name: "SoraICE", uses: ["SoraWire", "SoraCrypto"], testUses: ["SoraEmulator"]),
+    Module(name: "SoraSCTP", uses: ["SoraWire"], testUses: ["SoraEmulator"]),
+    Module(name: "SoraRTP", uses: ["SoraWire"]),
+    Module(
+        name: "SoraSecureTransport", uses: ["SoraWire", "SoraCrypto", "COpenSSL"],
+        testUses: ["CSRTP", "CDtlsTestClock"]),
+    Module(name: "SoraHTTP", uses: ["SoraWire", "SoraCrypto"]),
+    Module(name: "SoraMessages", uses: ["SoraWire", "CZlib"]),
+    Module(name: "SoraNetwork", uses: ["SoraWire", "CLinux", "COpenSSL"], testUses: ["SoraHTTP"]),
+    // Floor 2: whole connections, sans-IO.
+    Module(
+        name: "SoraPeer",
+        uses: ["SoraWire", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP", "SoraSecureTransport"],
+        testUses: ["SoraEmulator"]),
+    Module(
+        name: "SoraClient", uses: ["SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP"],
+        testUses: ["SoraEmulator"]),
+    Module(name: "SoraMedia", uses: ["SoraWire", "SoraPeer", "SoraFrames", "SoraRTP"]),
+    Module(
+        name: "SoraCodecs", uses: ["SoraWire", "SoraFrames"], usesForMedia: ["CVPX", "COpus", "CYUV"]),
+    Module(
+        name: "SoraDevices", uses: ["SoraWire", "SoraFrames"],
+        usesForMedia: ["CGStreamer", "CGstShim", "CSDL2", "CYUV"]),
+    // Floor 3: products.
+    Module(
+        name: "LocalSora",
+        uses: [
+            "SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraEmulator",
+            "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP", "SoraSecureTransport", "SoraCrypto",
+        ]),
+    Module(
+        name: "Sora",
+        uses: [
+            "SoraWire", "SoraClient", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraMedia",
+            "SoraFrames", "SoraRTP", "SoraICE", "SoraSDP", "SoraSCTP", "SoraSecureTransport", "SoraCodecs", "SoraDevices",
+        ],
+        testUses: ["LocalSora"]),
+    Module(
+        name: "SoraDiagnostics",
+        uses: ["SoraWire", "SoraClient", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraSDP", "SoraICE", "SoraRTP", "Sora"],
+        testUses: ["LocalSora"]),
+    Module(name: "SoraLoad", uses: ["SoraWire", "Sora"], testUses: ["LocalSora"]),
+    // Floor 4: the command.
+    Module(
+        name: "SoraCLI",
+        uses: ["Sora", "LocalSora", "SoraDiagnostics", "SoraLoad", "SoraDevices", "SoraFrames"],
+        kind: .executable, hasTests: false),
+    Module(name: "SoraBenchmarks", uses: [
+        "SoraWire", "SoraPeer", "SoraNetwork", "SoraSCTP", "SoraRTP", "SoraICE", "SoraSDP",
+        "SoraSecureTransport", "LocalSora", "Sora",
+    ], kind: .executable, hasTests: false),
+    Module(name: "TestSupport", uses: ["SoraWire", "SoraEmulator"], kind: .support, hasTests: false),
+]
+
+let swiftSettings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .define("Media", .when(traits: ["Media"])),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+let cSettings: [CSetting] = [.define("MEDIA", .when(traits: ["Media"]))]
+
+func dependencies(_ module: Module) -> [Target.Dependency] {
+    module.uses.map { .target(name: $0) }
+        + module.usesForMedia.map { .target(name: $0, condition: media) }
+}
+
+func path(_ module: Module) -> String {
+    switch module.name {
+    case "TestSupport": "Tests/TestSupport"
+    case "SoraBenchmarks": "Benchmarks/SoraBenchmarks"
+    case "CDtlsTestClock": "Tests/CDtlsTestClock"
+    default: "Sources/\(module.name)"
+    }
+}
+
+// MARK: Selection for quick builds
+
+let only = Set((Context.environment["SORA_ONLY"] ?? "").split(separator: ",").map(String.init))
+func reachable(from roots: Set<String>) -> Set<String> {
+    var seen = Set<String>()
+    var queue = Array(roots)
+    while let name = queue.popLast() {
+        guard seen.insert(name).inserted, let module = modules.first(where: { $0.name == name })
+        else { continue }
+        queue += module.uses + module.usesForMedia + (roots.contains(name) ? module.testUses : [])
+    }
+    return seen
+}
+let kept =
+    only.isEmpty
+    ? Set(modules.map(\.name)).union(systemLibraries.map(\.name))
+    : reachable(from: only).union(["TestSupport", "SoraEmulator", "SoraWire"])
+
+var targets: [Target] = systemLibraries.filter { kept.contains($0.name) }
+for module in modules where kept.contains(module.name) {
+    switch module.kind {
+    case .cLibrary:
+        targets.append(
+            .target(
+                name: module.name, dependencies: dependencies(module), path: path(module),
+                cSettings: cSettings))
+    case .executable:
+        targets.append(
+            .executableTarget(
+                name: module.name, dependencies: dependencies(module), path: path(module),
+                swiftSettings: swiftSettings))
+    case .library, .support:
+        targets.append(
+            .target(
+                name: module.name, dependencies: dependencies(module), path: path(module),
+                swiftSettings: swiftSettings))
+    }
+    if module.hasTests && (only.isEmpty || only.contains(module.name)) {
+        targets.append(
+            .testTarget(
+                name: "\(module.name)Tests",
+                dependencies: [.target(name: module.name), "TestSupport", "SoraWire"]
+                    + dependencies(module)
+                    + module.testUses.map { .target(name: $0) },
+                path: "Tests/\(module.name)Tests",
+                swiftSettings: swiftSettings))
+    }
+}
+
+let package = Package(
+    name: "sora-swift",
+    products: only.isEmpty
+        ? [
+            .library(name: "Sora", targets: ["Sora"]),
+            .library(name: "LocalSora", targets: ["LocalSora"]),
+            .executable(name: "sora", targets: ["SoraCLI"]),
+        ] : [],
+    traits: [
+        .trait(
+            name: "Media",
+            description: "Codecs, cameras, microphones, files and windows (libvpx, opus, GStreamer, SDL2)"),
+        .default(enabledTraits: ["Media"]),
+    ],
+    targets: targets
+)

@@ -1,0 +1,1 @@
+// Placeholder of the module Sora until its first type lands.

@@ -1,0 +1,1 @@
+// Placeholder of the module SoraClient until its first type lands.

@@ -1,0 +1,1 @@
+// Placeholder of the module SoraCodecs until its first type lands.

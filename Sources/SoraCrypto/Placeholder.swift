@@ -1,0 +1,1 @@
+// Placeholder of the module SoraCrypto until its first type lands.

@@ -1,0 +1,1 @@
+// Placeholder of the module SoraDevices until its first type lands.

@@ -1,0 +1,1 @@
+// Placeholder of the module SoraDiagnostics until its first type lands.

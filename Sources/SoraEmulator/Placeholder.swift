@@ -1,0 +1,1 @@
+// Placeholder of the module SoraEmulator until its first type lands.

@@ -1,0 +1,1 @@
+// Placeholder of the module SoraFrames until its first type lands.

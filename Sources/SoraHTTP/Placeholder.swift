@@ -1,0 +1,1 @@
+// Placeholder of the module SoraHTTP until its first type lands.

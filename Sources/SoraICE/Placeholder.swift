@@ -1,0 +1,1 @@
+// Placeholder of the module SoraICE until its first type lands.

@@ -1,0 +1,1 @@
+// Placeholder of the module SoraLoad until its first type lands.

@@ -1,0 +1,1 @@
+// Placeholder of the module SoraMedia until its first type lands.

@@ -1,0 +1,1 @@
+// Placeholder of the module SoraMessages until its first type lands.

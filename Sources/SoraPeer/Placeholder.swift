@@ -1,0 +1,1 @@
+// Placeholder of the module SoraPeer until its first type lands.

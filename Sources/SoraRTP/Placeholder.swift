@@ -1,0 +1,1 @@
+// Placeholder of the module SoraRTP until its first type lands.

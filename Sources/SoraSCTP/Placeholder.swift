@@ -1,0 +1,1 @@
+// Placeholder of the module SoraSCTP until its first type lands.

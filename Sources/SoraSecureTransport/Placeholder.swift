@@ -1,0 +1,1 @@
+// Placeholder of the module SoraSecureTransport until its first type lands.
