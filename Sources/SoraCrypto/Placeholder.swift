@@ -1,1 +1,0 @@
-// Placeholder of the module SoraCrypto until its first type lands.
