@@ -1,1 +1,0 @@
-// Placeholder of the module SoraSDP until its first type lands.
