@@ -46,7 +46,10 @@ enum SDPFixtures {
         #expect(first == second)
         // No line may be lost: attributes are written once each, in our order.
         let lines = { (text: String) in
-            Set(text.split(whereSeparator: \.isNewline).map { $0.replacingOccurrences(of: "semantic: ", with: "semantic:") })
+            Set(
+                text.split(whereSeparator: \.isNewline).map {
+                    $0.replacingOccurrences(of: "semantic: ", with: "semantic:")
+                })
         }
         #expect(lines(text).subtracting(lines(first.serialized())) == [])
     }
