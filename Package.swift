@@ -102,7 +102,7 @@ let modules: [Module] = [
     Module(
         name: "SoraCLI",
         uses: ["Sora", "LocalSora", "SoraDiagnostics", "SoraLoad", "SoraDevices", "SoraFrames"],
-        kind: .executable, hasTests: false),
+        kind: .executable),
     Module(name: "SoraBenchmarks", uses: [
         "SoraWire", "SoraPeer", "SoraNetwork", "SoraSCTP", "SoraRTP", "SoraICE", "SoraSDP",
         "SoraSecureTransport", "LocalSora", "Sora",
