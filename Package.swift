@@ -20,7 +20,7 @@ let systemLibraries: [Target] = [
         name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
     .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])]),
     .systemLibrary(name: "COpus", pkgConfig: "opus", providers: [.apt(["libopus-dev"])]),
-    .systemLibrary(name: "CYUV", pkgConfig: "libyuv", providers: [.apt(["libyuv-dev"])]),
+    .systemLibrary(name: "CYUV", providers: [.apt(["libyuv-dev"])]),  // Debian's has no pkg-config file
     .systemLibrary(
         name: "CGStreamer",
         pkgConfig: "gstreamer-1.0 gstreamer-app-1.0 gstreamer-video-1.0 gstreamer-audio-1.0",
@@ -173,7 +173,8 @@ for module in modules where kept.contains(module.name) {
         targets.append(
             .testTarget(
                 name: "\(module.name)Tests",
-                dependencies: [.target(name: module.name), "TestSupport", "SoraWire"]
+                dependencies: [.target(name: module.name), "TestSupport"]
+                    + (module.uses.contains("SoraWire") || module.name == "SoraWire" ? [] : ["SoraWire"])
                     + dependencies(module)
                     + module.testUses.map { .target(name: $0) },
                 path: "Tests/\(module.name)Tests",

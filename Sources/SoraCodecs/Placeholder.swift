@@ -1,1 +1,0 @@
-// Placeholder of the module SoraCodecs until its first type lands.

@@ -1,1 +1,0 @@
-// Placeholder of the module SoraFrames until its first type lands.
