@@ -57,7 +57,8 @@ package final class Resolver: Sendable {
         start { [lookup] in
             do throws(NetworkError) {
                 let addresses = try lookup(name)
-                deliver(addresses.isEmpty ? .failure(.nameNotFound(name: name, reason: "no address")) : .success(addresses))
+                deliver(
+                    addresses.isEmpty ? .failure(.nameNotFound(name: name, reason: "no address")) : .success(addresses))
             } catch {
                 deliver(.failure(error))
             }

@@ -315,5 +315,7 @@ package struct TCPOptions: Sendable, Equatable {
         }
     }
 
-    private func seconds(_ duration: Duration) -> Int32 { Int32(clamping: max(1, Int(duration.inSeconds.rounded(.up)))) }
+    private func seconds(_ duration: Duration) -> Int32 {
+        Int32(clamping: max(1, Int(duration.inSeconds.rounded(.up))))
+    }
 }

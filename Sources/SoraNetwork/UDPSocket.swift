@@ -223,7 +223,8 @@ extension UDPSocket: TurnFlushing {
             case EAGAIN, ENOBUFS: return (.full, done)
             case EINTR, ECONNREFUSED: continue  // ECONNREFUSED: of an earlier datagram, now consumed
             case EINVAL where planner.messages[start].segment > 0, EIO where planner.messages[start].segment > 0,
-                EMSGSIZE where planner.messages[start].segment > 0, EOPNOTSUPP where planner.messages[start].segment > 0:
+                EMSGSIZE where planner.messages[start].segment > 0,
+                EOPNOTSUPP where planner.messages[start].segment > 0:
                 // The device or the kernel cannot segment, or the path's MTU is smaller: one by one.
                 usesSegmentation = false
                 return (.withoutSegmentation, done)

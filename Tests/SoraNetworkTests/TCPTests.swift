@@ -142,7 +142,9 @@ import Testing
             let connection = try TCPConnection(on: loop, to: listener.localAddress)
             client.value = connection
             connection.onEvent = { event in
-                if case .writable = event { inbox.put("writable \(connection.bufferedAmount <= connection.lowWaterMark)") }
+                if case .writable = event {
+                    inbox.put("writable \(connection.bufferedAmount <= connection.lowWaterMark)")
+                }
             }
             connection.write([UInt8](repeating: 7, count: 20_000_000))
         }

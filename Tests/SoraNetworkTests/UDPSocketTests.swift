@@ -3,7 +3,8 @@ import SoraWire
 import Testing
 
 @Suite struct UDPSocketTests {
-    private func receiver(_ lab: LoopActor, _ inbox: Inbox<[Datagram]>, at address: SocketAddress = loopback) async throws
+    private func receiver(_ lab: LoopActor, _ inbox: Inbox<[Datagram]>, at address: SocketAddress = loopback)
+        async throws
         -> SocketAddress
     {
         try await lab.run { loop in
@@ -38,7 +39,9 @@ import Testing
         let target = try await receiver(lab, inbox)
         var random = RandomSource(seed: 3)
         // Runs of equal size, shorter and longer ones between, empty ones, and a large one.
-        let sizes = [1200, 1200, 1200, 700, 1200, 1200, 1, 1, 1, 0, 0, 1300, 1300, 20_000, 5, 65_507, 9] + Array(repeating: 100, count: 100)
+        let sizes =
+            [1200, 1200, 1200, 700, 1200, 1200, 1, 1, 1, 0, 0, 1300, 1300, 20_000, 5, 65_507, 9]
+            + Array(repeating: 100, count: 100)
         let payloads = sizes.map { random.bytes($0) }
         let statistics = try await lab.run { loop in
             let socket = try UDPSocket(on: loop, id: SocketID(1), address: loopback)
@@ -176,7 +179,9 @@ import Testing
                 }
             }
             for _ in 0..<200 {
-                source.send(Datagram(socket: SocketID(1), remote: sink.localAddress, payload: [UInt8](repeating: 1, count: 1200)))
+                source.send(
+                    Datagram(
+                        socket: SocketID(1), remote: sink.localAddress, payload: [UInt8](repeating: 1, count: 1200)))
             }
             loop.scheduleTimer(at: loop.now + .milliseconds(20)) {
                 inbox.put("timer")
