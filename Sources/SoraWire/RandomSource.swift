@@ -31,6 +31,14 @@ public struct RandomSource: RandomNumberGenerator, Sendable {
         }
     }
 
+    /// A source for another machine: the system's again, or an independent seeded sequence.
+    public mutating func split() -> RandomSource {
+        switch kind {
+        case .system: .system
+        case .seeded: RandomSource(seed: next())
+        }
+    }
+
     /// `count` random bytes.
     public mutating func bytes(_ count: Int) -> [UInt8] {
         var result: [UInt8] = []
