@@ -84,6 +84,17 @@ static inline int sora_SSL_set_tlsext_host_name(SSL *s, const char *name) {
     return (int)SSL_set_tlsext_host_name(s, name);
 }
 static inline long sora_SSL_set_mode(SSL *s, long mode) { return SSL_set_mode(s, mode); }
+static const uint64_t sora_SSL_OP_NO_QUERY_MTU = SSL_OP_NO_QUERY_MTU;
+static const uint64_t sora_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
+static const uint64_t sora_SSL_OP_NO_TICKET = SSL_OP_NO_TICKET;
+static const uint64_t sora_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
+static const uint64_t sora_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
+static inline long sora_SSL_CTX_set_max_cert_list(SSL_CTX *c, long bytes) {
+    return SSL_CTX_set_max_cert_list(c, bytes);
+}
+static inline long sora_SSL_set_max_send_fragment(SSL *s, long bytes) {
+    return SSL_set_max_send_fragment(s, bytes);
+}
 static inline long sora_SSL_set_mtu(SSL *s, long mtu) { return SSL_set_mtu(s, mtu); }
 static inline long sora_DTLS_set_link_mtu(SSL *s, long mtu) { return DTLS_set_link_mtu(s, mtu); }
 static inline int sora_DTLSv1_handle_timeout(SSL *s) { return (int)DTLSv1_handle_timeout(s); }
