@@ -1,1 +1,0 @@
-// Placeholder of the module SoraEmulator until its first type lands.

@@ -1,1 +1,0 @@
-// Placeholder of the module SoraICE until its first type lands.
