@@ -43,7 +43,9 @@ extension ICECandidate {
 
         init(_ text: String) throws(ICEError) {
             var body = Substring(text)
-            while let last = body.utf8.last, last == 13 || last == 10 { body = Substring(body.unicodeScalars.dropLast()) }
+            while let last = body.utf8.last, last == 13 || last == 10 {
+                body = Substring(body.unicodeScalars.dropLast())
+            }
             if body.hasPrefix("a=") { body = body.dropFirst(2) }
             line = String(body.prefix(200))
             guard body.utf8.count <= ICECandidate.maximumLineLength else {
@@ -122,7 +124,9 @@ extension ICECandidate {
                     let port = UInt16(try number("rport", digits: 5, 0...65_535))
                     candidate.relatedAddress = ICECandidate.with(host, port: port)
                 case "tcptype":
-                    guard let type = ICETCPType(rawValue: String(try word("tcptype"))) else { throw malformed("tcptype") }
+                    guard let type = ICETCPType(rawValue: String(try word("tcptype"))) else {
+                        throw malformed("tcptype")
+                    }
                     if candidate.transport == .tcp { candidate.tcpType = type }
                 case "ufrag":
                     let fragment = try word("ufrag")

@@ -68,7 +68,9 @@ package struct STUNMessage: Sendable {
         while !reader.isAtEnd {
             guard !hasFingerprint else { throw .fingerprintNotLast }
             count += 1
-            guard count <= STUNMessage.attributeLimit else { throw .tooManyAttributes(limit: STUNMessage.attributeLimit) }
+            guard count <= STUNMessage.attributeLimit else {
+                throw .tooManyAttributes(limit: STUNMessage.attributeLimit)
+            }
             let offset = reader.position
             var type: UInt16 = 0
             var length = 0

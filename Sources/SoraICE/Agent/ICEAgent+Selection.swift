@@ -1,0 +1,112 @@
+import SoraWire
+
+// Which pair is in use (RFC 8445, 8.1.1 and 8.1.2).
+extension ICEAgent {
+    /// An aggressive peer (RFC 5245, 8.1.1.2) nominates every pair within this time: the best of them counts.
+    /// After it, a new nomination means that the peer moved.
+    private static let aggressivePhase = Duration.seconds(2)
+
+    /// Puts the pair into use that should be, and nominates it if that is for us to do.
+    func updateSelection(now: Instant) {
+        guard configuration.mode == .full, state != .closed, state != .failed else { return }
+        let valid = checklist.pairs.filter { $0.state == .succeeded }
+        let healthy = valid.filter { !$0.isInTrouble }
+        let pool = healthy.isEmpty ? valid : healthy
+        let isControlling = role == .controlling
+        guard
+            let best = pool.max(by: {
+                $0.priority(isControlling: isControlling) < $1.priority(isControlling: isControlling)
+            })
+        else {
+            if let selectedID, checklist.index(of: selectedID).map({ checklist[$0].state == .failed }) ?? true {
+                loseSelection(now: now)
+            }
+            return
+        }
+        let nominated = pool.filter(\.isNominated)
+        if !nominated.isEmpty {
+            if !nominated.contains(where: { $0.id == selectedID }) {
+                select(nominated.max { $0.lastAnswer ?? .zero < $1.lastAnswer ?? .zero }?.id)
+            }
+            return
+        }
+        select(best.id)
+        if isControlling, nominatingID == nil, mayNominate(best, now: now) {
+            sendCheck(best.id, nominating: true, now: now)
+        }
+    }
+
+    /// Nothing better is pending, or was waited for long enough, or a way that worked was lost.
+    private func mayNominate(_ best: ICECandidatePair, now: Instant) -> Bool {
+        if recoveryAt != nil { return true }
+        if let deadline = nominationDeadline, now >= deadline { return true }
+        let priority = best.priority(isControlling: true)
+        return !checklist.pairs.contains {
+            ($0.state == .waiting || $0.state == .inProgress) && $0.priority(isControlling: true) > priority
+        }
+    }
+
+    /// When the best valid pair is nominated although better ones are still being checked.
+    var nominationDeadline: Instant? {
+        guard role == .controlling, configuration.mode == .full, nominatingID == nil, let firstValidAt,
+            checklist.pairs.contains(where: { $0.state == .succeeded }),
+            !checklist.pairs.contains(where: { $0.state == .succeeded && $0.isNominated })
+        else { return nil }
+        return firstValidAt + configuration.nominationDelay
+    }
+
+    /// The peer nominated a pair that works.
+    func adoptNomination(_ id: Int, now: Instant) {
+        guard let index = checklist.index(of: id) else { return }
+        let isNew = !checklist[index].isNominated
+        checklist[index].isNominated = true
+        guard selectedID != id else { return }
+        if let selectedID, let current = checklist.index(of: selectedID).map({ checklist[$0] }), current.isNominated {
+            let silent = now - (current.lastRequest ?? current.lastAnswer ?? .zero) >= ICEAgent.aggressivePhase
+            let isYoung = now - (current.nominationReceived ?? .zero) < ICEAgent.aggressivePhase
+            let isBetter =
+                current.priority(isControlling: role == .controlling)
+                > checklist[index].priority(isControlling: role == .controlling)
+            guard silent || isNew && !(isYoung && isBetter) else { return }
+        }
+        select(id)
+    }
+
+    /// Puts a pair into use, or none.
+    func select(_ id: Int?) {
+        guard id != selectedID else { return }
+        if let old = selectedID { checklist.update(old) { $0.nextConsentCheck = nil } }
+        guard let id, let index = checklist.index(of: id) else {
+            selectedID = nil
+            selectedPath = nil
+            selectedRemote = nil
+            return
+        }
+        let pair = checklist[index]
+        selectedID = id
+        selectedPath = pair.path
+        selectedRemote = pair.remoteAddress
+        wasConnected = true
+        failAt = nil
+        emit(.selectedPairChanged(local: pair.local, remote: pair.remote))
+    }
+
+    /// The pair in use ended and there is no other.
+    private func loseSelection(now: Instant) {
+        let last = selectedID.flatMap { checklist.index(of: $0) }.flatMap { checklist[$0].lastAnswer }
+        select(nil)
+        failAt = (last ?? now) + configuration.consentTimeout
+        recover(now: now)
+    }
+
+    /// Checks every other pair anew.
+    func recover(now: Instant) {
+        recoveryAt = now
+        for pair in checklist.pairs where pair.id != selectedID && pair.state != .inProgress {
+            checklist.update(pair.id) {
+                $0.state = .waiting
+                $0.isNominated = false
+            }
+        }
+    }
+}

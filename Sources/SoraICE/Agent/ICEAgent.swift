@@ -1,0 +1,317 @@
+import SoraCrypto
+import SoraWire
+
+/// Finds a way for packets to the peer and keeps it (RFC 8445), as full or lite agent, for one stream with one component.
+///
+/// Sans-IO: datagrams, stream events and time come in as calls, results come out of ``poll()``. It belongs
+/// to one driver. Invariant: nothing but a message with valid MESSAGE-INTEGRITY, or an answer to
+/// a request of ours from the address that it went to, changes any state.
+///
+/// A pair is used for data from its first success on, while nomination goes on beside it, so that a
+/// connection takes one round trip of checks and no timer.
+package final class ICEAgent {
+    package enum Mode: Sendable, Equatable { case full, lite }
+    package enum Role: Sendable, Equatable { case controlling, controlled }
+
+    /// What the driver has to do, or may want to know.
+    package enum Output: Sendable, Equatable {
+        case transmit(Datagram)
+        case stateChanged(ICEState)
+        case selectedPairChanged(local: ICECandidate, remote: ICECandidate)
+        /// A new local candidate, to be signalled.
+        case localCandidate(ICECandidate)
+        case gatheringFinished
+        /// Answer with ``ICEAgent/resolved(_:addresses:now:)``.
+        case resolve(name: String, token: Int)
+        /// Open a connection; report by ``ICEAgent/handleStream(_:_:now:)``.
+        case openStream(StreamRequest)
+        case writeStream(ICEStreamID, [UInt8])
+        /// Close it; nothing is to be reported afterwards.
+        case closeStream(ICEStreamID)
+    }
+
+    struct LocalSocket {
+        var id: SocketID
+        var candidate: ICECandidate
+        var address: SocketAddress
+    }
+
+    let configuration: ICEConfiguration
+    var random: RandomSource
+    package internal(set) var role: Role
+    var tieBreaker: UInt64
+    /// Ours, of the present generation. Changed only by ``restart(credentials:now:)``.
+    package internal(set) var localCredentials: ICECredentials
+    package internal(set) var remoteCredentials: ICECredentials?
+    package internal(set) var remoteIsLite = false
+    var localKey: HMACKey
+    var remoteKey: HMACKey?
+    /// USERNAME of requests to us, and of ours.
+    var incomingUsername: [UInt8] = []
+    var outgoingUsername: [UInt8] = []
+
+    var sockets: [LocalSocket] = []
+    var remoteCandidates: [ICECandidate] = []
+    var checklist: ICEChecklist
+    /// Checks whose answer would still count, by transaction.
+    var transactions: [STUNTransactionID: SentCheck] = [:]
+    /// Who the checks claimed to come from that arrived before the peer's credentials, by pair.
+    var earlyFragments: [Int: String] = [:]
+    /// Candidates whose names are being looked up, by token.
+    var names: [Int: ICECandidate] = [:]
+    var nextNameToken = 0
+
+    package internal(set) var state = ICEState.new
+    /// The pair in use, and where its packets go.
+    var selectedID: Int?
+    var selectedPath: ICEPath?
+    var selectedRemote: SocketAddress?
+    /// When the first pair of this round became valid.
+    var firstValidAt: Instant?
+    /// The pair that our nominating check is out for.
+    var nominatingID: Int?
+    /// When the agent fails unless a pair works by then.
+    var failAt: Instant?
+    /// When other pairs were last put back to be checked because the one in use gave no answers.
+    var recoveryAt: Instant?
+    /// A lite agent: when it last heard anything authentic.
+    var lastHeard: Instant?
+    var wasConnected = false
+
+    /// Server-reflexive candidates.
+    var gathered: [GatheredCandidate] = []
+    var isGatheringFinished = true
+
+    var outputs: [Output] = []
+    var outputHead = 0
+    var cachedTimeout: Instant?
+    var isTimeoutCached = false
+
+    package init(configuration: ICEConfiguration, role: Role, random: RandomSource, now: Instant) {
+        var random = random
+        self.configuration = configuration
+        self.role = configuration.mode == .lite ? .controlled : role
+        tieBreaker = random.next()
+        localCredentials = configuration.credentials ?? ICECredentials(random: &random)
+        localKey = HMACKey(.sha1, key: Array(localCredentials.password.utf8))
+        checklist = ICEChecklist(
+            limit: configuration.pairLimit, interval: configuration.checkInterval, burst: configuration.checkBurst,
+            now: now)
+        self.random = random
+        updateUsernames()
+    }
+
+    // MARK: Input
+
+    /// Sets what the peer's description says. New credentials while others were set mean a restart by the
+    /// peer: what was learnt of the peer is forgotten, the pair in use stays in use until another works.
+    package func setRemote(credentials: ICECredentials, isLite: Bool, now: Instant) {
+        guard state != .closed else { return }
+        defer { finish(now) }
+        remoteIsLite = isLite
+        // A lite agent never controls a full one (RFC 8445, 6.1.1).
+        if isLite, configuration.mode == .full, role != .controlling { role = .controlling }
+        guard credentials != remoteCredentials else { return }
+        if remoteCredentials != nil { forgetPeer() }
+        remoteCredentials = credentials
+        remoteKey = HMACKey(.sha1, key: Array(credentials.password.utf8))
+        updateUsernames()
+        dropEarlyPairs()
+        if state == .new || state == .failed { setState(.checking) }
+        if selectedID == nil { failAt = now + configuration.connectTimeout }
+        formPairs()
+        // Checks of the peer that came before its credentials are answered in kind now.
+        for pair in checklist.pairs where pair.lastRequest != nil && pair.state == .waiting {
+            checklist.trigger(pair.id)
+        }
+    }
+
+    /// Adds a host candidate. `address` is what the candidate advertises.
+    package func addLocalSocket(_ id: SocketID, address: SocketAddress, now: Instant) {
+        guard state != .closed, !sockets.contains(where: { $0.id == id }),
+            configuration.includesLoopback || !address.ip.isLoopback
+        else { return }
+        defer { finish(now) }
+        let candidate = ICECandidate(
+            foundation: ICECandidate.foundation(type: .host, base: address.ip),
+            priority: ICECandidate.priority(type: .host, rank: nextRank(of: address.ip)),
+            address: .ip(address), type: .host)
+        sockets.append(LocalSocket(id: id, candidate: candidate, address: address))
+        guard configuration.transportPolicy == .all else { return }
+        announce(candidate)
+        formPairs()
+    }
+
+    /// Takes a socket out of use, as when its interface went down. If the pair in use was on it, another takes over.
+    package func removeLocalSocket(_ id: SocketID, now: Instant) {
+        guard sockets.contains(where: { $0.id == id }) else { return }
+        defer { finish(now) }
+        sockets.removeAll { $0.id == id }
+        removePairs(now: now) { $0.path == .socket(id) }
+    }
+
+    /// Adds a candidate of the peer, at any time. What cannot be used is ignored.
+    package func addRemoteCandidate(_ candidate: ICECandidate, now: Instant) {
+        guard state != .closed, candidate.component == 1 else { return }
+        if let fragment = candidate.usernameFragment, let remote = remoteCredentials,
+            fragment != remote.usernameFragment
+        {
+            return
+        }
+        defer { finish(now) }
+        switch candidate.address {
+        case .ip(let address): addRemote(candidate, at: address)
+        case .name(let name, _): resolve(name, candidate)
+        }
+    }
+
+    /// The answer to ``Output/resolve(name:token:)``; empty if there is none.
+    package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {
+        defer { finish(now) }
+        guard var candidate = names.removeValue(forKey: token), state != .closed else { return }
+        let port = candidate.address.port
+        for address in addresses.prefix(4) {
+            candidate.address = .ip(SocketAddress(address, port: port))
+            addRemote(candidate, at: SocketAddress(address, port: port))
+        }
+    }
+
+    /// Takes a datagram from a local socket: STUN is acted upon, application data is returned.
+    ///
+    /// Returns the application data of a datagram that came from the peer, straight or relayed (then
+    /// unwrapped). Nil for STUN and for what comes from anybody else.
+    package func handle(_ datagram: Datagram, now: Instant) -> [UInt8]? {
+        guard state != .closed else { return nil }
+        return receive(datagram.payload, on: .socket(datagram.socket), from: datagram.remote, now: now)
+    }
+
+    /// What arrived on a path, without any framing of servers and streams.
+    func receive(_ packet: [UInt8], on path: ICEPath, from remote: SocketAddress, now: Instant) -> [UInt8]? {
+        if STUNMessage.looksLikeSTUN(packet) {
+            guard let message = try? STUNMessage(parsing: packet) else { return nil }
+            defer { finish(now) }
+            handle(message, on: path, from: remote, now: now)
+            return nil
+        }
+        guard let index = checklist.index(path: path, remote: remote), checklist[index].acceptsData else { return nil }
+        checklist[index].statistics.packetsReceived &+= 1
+        checklist[index].statistics.bytesReceived &+= UInt64(packet.count)
+        checklist[index].statistics.lastPacketReceived = now
+        return packet
+    }
+
+    private func handle(_ message: STUNMessage, on path: ICEPath, from remote: SocketAddress, now: Instant) {
+        guard message.method == .binding else { return }
+        switch message.messageClass {
+        case .request: handleRequest(message, on: path, from: remote, now: now)
+        case .success, .error: handleAnswer(message, on: path, from: remote, now: now)
+        case .indication: break  // a keep-alive
+        }
+    }
+
+    /// The upper layer authenticated something from the peer (SRTP, DTLS): a lite agent counts it as a sign of life.
+    package func noteAuthenticTraffic(now: Instant) {
+        guard configuration.mode == .lite, lastHeard != nil, state != .failed, state != .closed else { return }
+        lastHeard = now
+        isTimeoutCached = false
+    }
+
+    /// Starts a new generation: fresh credentials, to be signalled; the peer's are awaited by ``setRemote(credentials:isLite:now:)``.
+    package func restart(credentials: ICECredentials? = nil, now: Instant) {
+        guard state != .closed else { return }
+        defer { finish(now) }
+        localCredentials = credentials ?? ICECredentials(random: &random)
+        localKey = HMACKey(.sha1, key: Array(localCredentials.password.utf8))
+        tieBreaker = random.next()
+        forgetPeer()
+        remoteCredentials = nil
+        remoteKey = nil
+        updateUsernames()
+        for socket in sockets where configuration.transportPolicy == .all { announce(socket.candidate) }
+        if state == .failed { setState(.checking) }
+    }
+
+    /// Ends everything. Nothing is sent afterwards.
+    package func close(now: Instant) {
+        guard state != .closed else { return }
+        transactions = [:]
+        checklist.remove { _ in true }
+        select(nil)
+        setState(.closed)
+        isTimeoutCached = false
+    }
+
+    // MARK: Output
+
+    /// The next thing to do, in order; nil when there is none.
+    package func poll() -> Output? {
+        guard outputHead < outputs.count else { return nil }
+        let output = outputs[outputHead]
+        outputHead += 1
+        if outputHead == outputs.count {
+            outputs.removeAll(keepingCapacity: true)
+            outputHead = 0
+        }
+        return output
+    }
+
+    /// Application data (DTLS, SRTP) made ready for the pair in use; nil while there is none.
+    package func datagram(for payload: [UInt8]) -> Datagram? {
+        guard let id = selectedID, let path = selectedPath, let remote = selectedRemote else { return nil }
+        if let index = checklist.index(of: id) {
+            checklist[index].statistics.packetsSent &+= 1
+            checklist[index].statistics.bytesSent &+= UInt64(payload.count)
+        }
+        switch path {
+        case .socket(let socket): return Datagram(socket: socket, remote: remote, payload: payload)
+        case .relay, .stream: return nil
+        }
+    }
+
+    /// The pair in use.
+    package var selectedPair: (local: ICECandidate, remote: ICECandidate)? {
+        guard let id = selectedID, let index = checklist.index(of: id) else { return nil }
+        return (checklist[index].local, checklist[index].remote)
+    }
+
+    // MARK: Shared by the extensions
+
+    func emit(_ output: Output) { outputs.append(output) }
+
+    func setState(_ new: ICEState) {
+        guard state != new else { return }
+        // `completed` never comes without `connected` before it.
+        if new == .completed, state != .connected {
+            state = .connected
+            emit(.stateChanged(.connected))
+        }
+        state = new
+        emit(.stateChanged(new))
+    }
+
+    func announce(_ candidate: ICECandidate) {
+        var candidate = candidate
+        candidate.usernameFragment = localCredentials.usernameFragment
+        emit(.localCandidate(candidate))
+    }
+
+    /// Sends a STUN packet of ours by `path`.
+    func send(_ packet: [UInt8], by path: ICEPath, to remote: SocketAddress) {
+        switch path {
+        case .socket(let socket): emit(.transmit(Datagram(socket: socket, remote: remote, payload: packet)))
+        case .relay, .stream: break
+        }
+    }
+
+    private func updateUsernames() {
+        let local = localCredentials.usernameFragment
+        let remote = remoteCredentials?.usernameFragment ?? ""
+        incomingUsername = Array("\(local):\(remote)".utf8)
+        outgoingUsername = Array("\(remote):\(local)".utf8)
+    }
+
+    /// Local preference: in the order of arrival, IPv6 before IPv4 of the same place (RFC 8421), loopback last.
+    private func nextRank(of address: IPAddress) -> Int {
+        sockets.count * 4 + (address.isV4 ? 1 : 0) + (address.isLoopback ? 1_024 : 0)
+    }
+}
