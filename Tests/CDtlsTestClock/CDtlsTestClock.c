@@ -1,5 +1,6 @@
 #include "CDtlsTestClock.h"
 
+#include <malloc.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -29,4 +30,9 @@ int gettimeofday(struct timeval *restrict now, void *restrict zone) {
     now->tv_sec = real.tv_sec;
     now->tv_usec = real.tv_nsec / 1000;
     return 0;
+}
+
+uint64_t dtls_test_heap_bytes_in_use(void) {
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
 }

@@ -213,6 +213,8 @@ extension DTLSEndpoint {
         guard material != nil || !requiresSRTP else { return fail(.noCommonSRTPProfile(offered: srtpProfiles)) }
         state = .connected
         plainAlert = nil
+        // Sizes of data records are computed in full, so the whole datagram is free for them.
+        _ = sora_SSL_set_mtu(ssl, maximumDatagramSize)
         collectDatagrams()
         outputs.append(.connected(material))
         let early = earlyDatagrams

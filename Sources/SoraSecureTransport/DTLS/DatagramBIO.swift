@@ -5,6 +5,10 @@ import COpenSSL
 /// OpenSSL asks a BIO for the path MTU to size the flights of a handshake. This one answers, so that
 /// records are packed up to the limit and never past it.
 final class DatagramBIO {
+    /// Room that OpenSSL is told to leave in datagrams of the handshake. It sizes an encrypted record
+    /// without the explicit nonce and tag of AES-GCM, and would go past the limit by these bytes.
+    static let reservedBytes = 8 + 16
+
     let maximumDatagramSize: Int
     /// The datagram that the next read takes.
     var inbound: [UInt8]?
@@ -54,10 +58,8 @@ final class DatagramBIO {
             case BIO_CTRL_FLUSH: return 1
             case BIO_CTRL_DGRAM_QUERY_MTU, BIO_CTRL_DGRAM_GET_FALLBACK_MTU, BIO_CTRL_DGRAM_GET_MTU:
                 return bio.flatMap { DatagramBIO.owner(of: $0) }?.maximumDatagramSize ?? 0
-            default:
-                // Among them: bytes pending for writing (always none), and what IP and UDP add to a
-                // datagram (none: the limit is for the payload).
-                return 0
+            case BIO_CTRL_DGRAM_GET_MTU_OVERHEAD: return DatagramBIO.reservedBytes
+            default: return 0  // among them: bytes pending for writing, always none
             }
         }
         return Method(pointer: method)

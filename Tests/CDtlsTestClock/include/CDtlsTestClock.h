@@ -13,4 +13,7 @@ void dtls_test_clock_set(int64_t nanoseconds);
 /* Gives this thread the real time back. */
 void dtls_test_clock_reset(void);
 
+/* Bytes that the process has allocated from the heap and not freed, for leak tests. */
+uint64_t dtls_test_heap_bytes_in_use(void);
+
 #endif
