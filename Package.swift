@@ -49,7 +49,6 @@ let modules: [Module] = [
     // Floor 0: bytes, time, C.
     Module(name: "CLinux", kind: .cLibrary, hasTests: false),
     Module(name: "CDtlsTestClock", kind: .cLibrary, hasTests: false),
-    Module(name: "CGstShim", usesForMedia: ["CGStreamer"], kind: .cLibrary, hasTests: false),
     Module(name: "SoraWire"),
     Module(name: "SoraCrypto", uses: ["COpenSSL"]),
     Module(name: "SoraFrames", uses: ["SoraWire"]),
@@ -77,8 +76,8 @@ let modules: [Module] = [
     Module(
         name: "SoraCodecs", uses: ["SoraWire", "SoraFrames"], usesForMedia: ["CVPX", "COpus", "CYUV"]),
     Module(
-        name: "SoraDevices", uses: ["SoraWire", "SoraFrames"],
-        usesForMedia: ["CGStreamer", "CGstShim", "CSDL2", "CYUV"]),
+        name: "SoraDevices", uses: ["SoraWire", "SoraFrames", "CZlib"],
+        usesForMedia: ["CGStreamer", "CSDL2", "CYUV"], testUses: ["SoraCodecs"]),
     // Floor 3: products.
     Module(
         name: "LocalSora",

@@ -1,1 +1,0 @@
-// Placeholder of the module SoraDevices until its first type lands.
