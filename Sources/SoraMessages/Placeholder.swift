@@ -1,1 +1,0 @@
-// Placeholder of the module SoraMessages until its first type lands.
