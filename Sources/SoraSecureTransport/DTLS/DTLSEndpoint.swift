@@ -54,6 +54,8 @@ package final class DTLSEndpoint {
     private var retransmissionDeadline: Instant?
     private var plainAlert: (code: UInt8, deadline: Instant)?
     private var earlyDatagrams: [[UInt8]] = []
+    /// Counts up to ``busyFrom``.
+    private var receivedDatagrams = 0
 
     /// - Parameters:
     ///   - remoteFingerprints: From the peer's description. One match is enough (RFC 8122 5).
@@ -168,6 +170,8 @@ package final class DTLSEndpoint {
 extension DTLSEndpoint {
     /// How many datagrams with data that overtook the end of the handshake are kept.
     private static let maximumEarlyDatagrams = 16
+    /// From how many datagrams on an endpoint counts as one that carries much.
+    private static let busyFrom = 1000
     /// How long a plain alert waits for the handshake to prove it a forgery.
     private static let plainAlertPatience = Duration.seconds(1)
 
@@ -254,13 +258,20 @@ extension DTLSEndpoint {
         collectDatagrams()
         guard state == .handshaking else {
             retransmissionDeadline = nil
-            // Idle endpoints keep no record buffers (tens of kilobytes); OpenSSL makes new ones when it reads.
-            if state == .connected { SSL_free_buffers(ssl) }
+            releaseBuffersIfQuiet()
             return
         }
         var left: Int64 = 0
         retransmissionDeadline =
             sora_DTLSv1_get_timeout(ssl, &left) == 1 ? now + .microseconds(max(left, 0)) : nil
+    }
+
+    /// OpenSSL's record buffers hold tens of kilobytes and are made anew when it reads. An endpoint
+    /// that carries little (media, a few messages) keeps none; one that carries much keeps them.
+    private func releaseBuffersIfQuiet() {
+        guard state == .connected, receivedDatagrams < Self.busyFrom else { return }
+        receivedDatagrams += 1
+        SSL_free_buffers(ssl)
     }
 
     private func collectDatagrams() {
