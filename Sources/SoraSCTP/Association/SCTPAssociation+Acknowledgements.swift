@@ -1,0 +1,143 @@
+import SoraWire
+
+extension SCTPAssociation {
+    /// Missing reports after which a chunk counts as lost (RFC 9260, 7.2.4).
+    static let missLimit: UInt8 = 3
+
+    mutating func handleSack(_ sack: SackChunk, packet: [UInt8]) {
+        let advance = sack.cumulative - window.cumulative
+        // Old ones say nothing new; one beyond what was sent is a fault or an attack.
+        guard advance >= 0, advance <= window.count else { return }
+        let flightBefore = window.flight
+        var progress = Progress()
+        removeAcknowledged(advance, &progress)
+        var lastGap = 0
+        for index in 0..<sack.gapCount {
+            let gap = sack.gap(index, in: packet)
+            let start = Int(gap.start)
+            let end = Int(gap.end)
+            guard start >= 1, start <= end, end <= window.count else { break }
+            for offset in (start - 1)..<end { markAcknowledged(offset, &progress) }
+            lastGap = max(lastGap, end)
+        }
+        peerWindow = Int(sack.receiverWindow)
+        if progress.bytes > 0 || advance > 0 || peerWindow < configuration.packetLimit { consecutiveTimeouts = 0 }
+        finishAcknowledgement(
+            progress, advance: advance, flightBefore: flightBefore, cumulative: sack.cumulative, lastGap: lastGap)
+    }
+
+    /// The cumulative acknowledgement of a SHUTDOWN chunk.
+    mutating func acknowledge(upTo cumulative: TSN) {
+        let advance = cumulative - window.cumulative
+        guard advance > 0, advance <= window.count else { return }
+        let flightBefore = window.flight
+        var progress = Progress()
+        removeAcknowledged(advance, &progress)
+        consecutiveTimeouts = 0
+        finishAcknowledgement(
+            progress, advance: advance, flightBefore: flightBefore, cumulative: cumulative, lastGap: 0)
+    }
+
+    /// What one acknowledgement told.
+    private struct Progress {
+        var bytes = 0
+        /// Highest transmission order among the newly acknowledged.
+        var newest: UInt64 = 0
+        /// When the newest chunk that was sent only once left.
+        var measured: Instant?
+    }
+
+    private mutating func removeAcknowledged(_ count: Int, _ progress: inout Progress) {
+        for _ in 0..<count {
+            guard let chunk = window.removeFirst() else { return }
+            guard chunk.state == .outstanding || chunk.state == .lost else { continue }
+            note(chunk.length, chunk.order, chunk.transmissions, chunk.sentAt, chunk.stream, &progress)
+        }
+    }
+
+    private mutating func markAcknowledged(_ offset: Int, _ progress: inout Progress) {
+        guard let state = window.state(at: offset), state == .outstanding || state == .lost,
+            let chunk = window.chunk(at: offset)
+        else { return }
+        window.setState(.acknowledged, at: offset)
+        note(chunk.length, chunk.order, chunk.transmissions, chunk.sentAt, chunk.stream, &progress)
+    }
+
+    @inline(__always)
+    private mutating func note(
+        _ length: Int, _ order: UInt64, _ transmissions: UInt16, _ sentAt: Instant, _ stream: UInt16,
+        _ progress: inout Progress
+    ) {
+        progress.bytes += length
+        if order > progress.newest { progress.newest = order }
+        if transmissions == 1 { progress.measured = max(progress.measured ?? sentAt, sentAt) }
+        queue.update(stream) { $0.outstanding -= 1 }
+    }
+
+    private mutating func finishAcknowledgement(
+        _ progress: Progress, advance: Int, flightBefore: Int, cumulative: TSN, lastGap: Int
+    ) {
+        // One measurement a round trip: of a chunk that left after the last measurement was taken.
+        if let sentAt = progress.measured, lastMeasurement.map({ sentAt >= $0 }) ?? true {
+            timeout.measured(now - sentAt)
+            lastMeasurement = now
+        }
+        congestion.acknowledged(
+            bytes: progress.bytes, flight: flightBefore, cumulative: cumulative, advanced: advance > 0,
+            roundTrip: timeout.smoothed, now: now)
+        if lastGap > 0, progress.newest > 0 || advance > 0 { countMisses(before: lastGap, newest: progress.newest) }
+        if window.isEmpty {
+            retransmissionTimer = nil
+        } else if advance > 0 || retransmissionTimer == nil {
+            retransmissionTimer = now + timeout.current
+        }
+        updateAdvancedAckPoint()
+        if advancedAckPoint - window.cumulative > 0, !forwardTSNDue {
+            // RFC 3758, 3.5 C3, at most once a round trip.
+            let wait = timeout.smoothed ?? timeout.current
+            if lastForwardTSN.map({ now - $0 >= wait }) ?? true { forwardTSNDue = true }
+        }
+        if !resets.waiting.isEmpty { startResets() }
+        if state == .shutdownPending || state == .shutdownReceived { continueShutdown() }
+    }
+
+    /// Counts a miss for each chunk that left before one that has now been reported, and declares it lost at
+    /// the third. Counting by order of transmission finds lost repetitions too.
+    private mutating func countMisses(before end: Int, newest: UInt64) {
+        let lost = window.countMisses(before: end, newest: newest, limit: SCTPAssociation.missLimit)
+        guard !lost.isEmpty else { return }
+        if !congestion.isInRecovery {
+            congestion.lossDetected(highest: window.next + -1)
+            retransmitsAtOnce = true
+        }
+        statistics.fastRetransmissions += lost.count
+        for offset in lost {
+            guard let chunk = window.chunk(at: offset), chunk.state == .lost else { continue }
+            if mayAbandon(chunk) { abandon(at: offset) }
+        }
+    }
+}
+
+extension TransmissionWindow {
+    /// Offsets of the chunks that this report makes lost; they are marked so.
+    mutating func countMisses(before end: Int, newest: UInt64, limit: UInt8) -> [Int] {
+        var lost: [Int] = []
+        var offset = 0
+        while offset < min(end, count) {
+            var isLost = false
+            if state(at: offset) == .outstanding {
+                update(offset) { chunk in
+                    guard chunk.order < newest else { return }
+                    chunk.misses += 1
+                    isLost = chunk.misses >= limit
+                }
+            }
+            if isLost {
+                setState(.lost, at: offset)
+                lost.append(offset)
+            }
+            offset += 1
+        }
+        return lost
+    }
+}

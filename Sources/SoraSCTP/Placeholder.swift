@@ -1,1 +1,0 @@
-// Placeholder of the module SoraSCTP until its first type lands.
