@@ -106,7 +106,7 @@ let modules: [Module] = [
         "SoraWire", "SoraPeer", "SoraNetwork", "SoraSCTP", "SoraRTP", "SoraICE", "SoraSDP",
         "SoraSecureTransport", "LocalSora", "Sora",
     ], kind: .executable, hasTests: false),
-    Module(name: "TestSupport", uses: ["SoraWire", "SoraEmulator"], kind: .support, hasTests: false),
+    Module(name: "TestSupport", uses: ["SoraWire", "SoraEmulator", "CDtlsTestClock"], kind: .support, hasTests: false),
 ]
 
 let swiftSettings: [SwiftSetting] = [
@@ -147,7 +147,7 @@ func reachable(from roots: Set<String>) -> Set<String> {
 let kept =
     only.isEmpty
     ? Set(modules.map(\.name)).union(systemLibraries.map(\.name))
-    : reachable(from: only).union(["TestSupport", "SoraEmulator", "SoraWire"])
+    : reachable(from: only).union(["TestSupport", "SoraEmulator", "SoraWire", "CDtlsTestClock"])
 
 var targets: [Target] = systemLibraries.filter { kept.contains($0.name) }
 for module in modules where kept.contains(module.name) {

@@ -262,8 +262,10 @@ extension DTLSEndpoint {
             return
         }
         var left: Int64 = 0
+        // Never longer than the longest wait, should the system's clock be set back.
         retransmissionDeadline =
-            sora_DTLSv1_get_timeout(ssl, &left) == 1 ? now + .microseconds(max(left, 0)) : nil
+            sora_DTLSv1_get_timeout(ssl, &left) == 1
+            ? now + .microseconds(min(max(left, 0), Int64(Self.longestTimeout))) : nil
     }
 
     /// OpenSSL's record buffers hold tens of kilobytes and are made anew when it reads. An endpoint
