@@ -87,4 +87,21 @@ import Testing
     @Test func crcOfTheCheckString() {
         #expect(CRC32.checksum(of: Array("123456789".utf8)) == 0xCBF4_3926)
     }
+
+    /// RFC 8489, B.1 as corrected by erratum 6268.
+    @Test func sampleRequestWithSHA256AndUserHash() throws {
+        let packet = hex(
+            """
+            00010090 2112a442 78ad3433 c6ad72c0 29da412e 001e0020 4a3cf38f ef6992bd a952c678 0417da0f
+            24819415 569e60b2 05c46e41 407f1704 00150029 6f624d61 744a6f73 32414141 43662f2f 3439396b
+            39353464 364f4c33 346f4c39 46535476 79363473 41000000 0014000b 6578616d 706c652e 6f726700
+            001d0004 00020000 001c0020 b5c7bf00 5b6c52a2 1c51c5e8 92f81924 136296cb 927c4314 9309278c c6518e65
+            """)
+        let message = try STUNMessage(parsing: packet)
+        #expect(message.attributes.contains(.userHash(hash(.sha256, Array("マトリックス:example.org".utf8)))))
+        #expect(message.attributes.contains(.passwordAlgorithm(2)))
+        let key = hash(.sha256, Array("マトリックス:example.org:TheMatrIX".utf8))
+        #expect(message.isAuthentic(.sha256(HMACKey(.sha256, key: key))))
+        #expect(message.serialized(integrity: .sha256(HMACKey(.sha256, key: key))) == packet)
+    }
 }

@@ -161,7 +161,7 @@ extension ICEAgent {
             if sent.asControlling == (role == .controlling) { switchRole() }
             checklist.update(sent.pairID) {
                 $0.check = nil
-                if $0.state != .succeeded { $0.state = .waiting }
+                $0.state = .waiting
             }
             checklist.trigger(sent.pairID)
             return
