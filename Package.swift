@@ -181,6 +181,16 @@ for module in modules where kept.contains(module.name) {
     }
 }
 
+// The examples of the API specification, as an application would compile them: in both language modes and without
+// our upcoming features.
+if kept.contains("Sora") && (only.isEmpty || only.contains("Sora")) {
+    for (name, mode) in [("APIExamplesTests", SwiftLanguageMode.v6), ("APIExamplesSwift5Tests", .v5)] {
+        targets.append(
+            .testTarget(
+                name: name, dependencies: ["Sora"], path: "Tests/\(name)", swiftSettings: [.swiftLanguageMode(mode)]))
+    }
+}
+
 let package = Package(
     name: "sora-swift",
     products: only.isEmpty

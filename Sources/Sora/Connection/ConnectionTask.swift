@@ -1,0 +1,44 @@
+/// One connection attempt, to watch or to cancel.
+public final class ConnectionTask {
+    public enum State: Sendable {
+        case connecting
+        /// Over in any way but ``ConnectionTask/cancel()``.
+        case completed
+        case canceled
+    }
+
+    private let progress: AttemptProgress
+    private let onCancel: @Sendable () -> Void
+
+    init(progress: AttemptProgress, onCancel: @escaping @Sendable () -> Void) {
+        self.progress = progress
+        self.onCancel = onCancel
+    }
+
+    public var state: State { progress.state }
+
+    /// Ends an attempt that is not over yet; does nothing otherwise. The attempt fails with
+    /// ``SoraError/connectionCancelled``.
+    public func cancel() {
+        if progress.settle(.canceled) { onCancel() }
+    }
+}
+
+/// The state of an attempt, shared by the task and the connection.
+///
+/// Invariant: leaves `connecting` once; of success, failure and cancellation exactly one wins.
+final class AttemptProgress: Sendable {
+    private let value = Locked(ConnectionTask.State.connecting)
+
+    var state: ConnectionTask.State { value.read() }
+
+    /// True if this call decided the attempt.
+    @discardableResult
+    func settle(_ state: ConnectionTask.State) -> Bool {
+        value.withLock { value in
+            guard case .connecting = value else { return false }
+            value = state
+            return true
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import Foundation
+
+/// What a connection does with cameras and the screen by itself: it opens the camera when the local stream appears
+/// and lets go of everything when it ends.
+final class ConnectionCamera: Sendable {
+    let screen: ScreenCapture
+    let hardMute: VideoHardMute
+    private let cameras: CameraSystem
+    private let isEnded = Locked(false)
+
+    init(cameras: CameraSystem = .shared, screenOwner: ScreenCaptureOwner = .shared) {
+        self.cameras = cameras
+        screen = ScreenCapture(owner: screenOwner)
+        hardMute = VideoHardMute(cameras: cameras)
+    }
+
+    /// Takes the camera of `settings` over for `stream`. Failures are logged and do not concern the connection.
+    func open(_ settings: CameraSettings, for stream: ConnectedStream) {
+        let stream = Transfer(stream)
+        cameras.perform { [self] in
+            guard !isEnded.read() else { return }
+            do {
+                let (capturer, format, frameRate) = try CameraChoice.resolve(settings, in: cameras)
+                try cameras.stopCurrentNow()
+                capturer.stream = stream.value
+                try cameras.startNow(capturer, format: format, frameRate: frameRate)
+            } catch {
+                Logger.error(
+                    type: .cameraVideoCapturer, message: "cannot open the camera: \(error.localizedDescription)")
+            }
+        }
+    }
+
+    /// Stops the screen capture, and the camera if it still feeds a stream of this connection, then calls `done`.
+    func close(streams: [ConnectedStream], done: @escaping @Sendable () -> Void) {
+        isEnded.write(true)
+        hardMute.cancel()
+        let streams = Transfer(streams)
+        Task { [self] in
+            await screen.stop()
+            cameras.perform { [self] in
+                if let running = cameras.current, streams.value.contains(where: { $0 === running.stream }) {
+                    do { try cameras.stopCurrentNow() } catch {
+                        Logger.error(
+                            type: .cameraVideoCapturer,
+                            message: "cannot close the camera: \(error.localizedDescription)")
+                    }
+                }
+                done()
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+/// Lets through at most so many pictures a second.
+struct FramePacer {
+    private let interval: Double
+    private var last: (presentation: CMTime, arrival: Double)?
+
+    /// - Parameter rate: pictures a second.
+    init(rate: Int) { interval = 1 / Double(ScreenCaptureSettings.clamped(rate)) }
+
+    /// Whether a picture is sent: by its presentation time, or by the time of its arrival when presentation times are
+    /// missing or run backwards.
+    ///
+    /// - Parameter arrival: seconds of a clock that never goes back.
+    mutating func admits(presentation: CMTime, arrival: Double) -> Bool {
+        guard let last else {
+            self.last = (presentation, arrival)
+            return true
+        }
+        let step = presentation.seconds - last.presentation.seconds
+        let elapsed = step.isFinite && step >= 0 ? step : arrival - last.arrival
+        // A camera at exactly the wanted rate must not lose frames to rounding.
+        guard elapsed >= interval * 0.999 else { return false }
+        self.last = (presentation, arrival)
+        return true
+    }
+}

@@ -1,0 +1,127 @@
+import Foundation
+
+/// The camera side of `setVideoHardMute`: one call at a time in the whole process, and what each connection remembers.
+final class VideoHardMute: Sendable {
+    /// Taken for the time of one call.
+    private static let lease = Locked<ObjectIdentifier?>(nil)
+
+    private struct State {
+        /// The camera that this connection stopped.
+        var stopped: CameraVideoCapturer?
+        var isCancelled = false
+    }
+    private let state = Locked(State())
+    private let cameras: CameraSystem
+
+    init(cameras: CameraSystem = .shared) { self.cameras = cameras }
+
+    /// The connection ends: a call in progress fails, and nothing is remembered.
+    func cancel() {
+        let old = state.withLock { state in
+            state.isCancelled = true
+            defer { state.stopped = nil }
+            return state.stopped
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// Stops or starts the camera for `stream` and settles its `videoEnabled`.
+    nonisolated(nonsending) func set(
+        _ mute: Bool, stream: ConnectedStream, settings: CameraSettings, screen: ScreenCapture
+    ) async throws {
+        guard settings.isEnabled else { throw Self.error("cameraSettings.isEnabled is false") }
+        guard takeLease() else { throw Self.error("video hard mute operation is in progress") }
+        defer { returnLease() }
+        let ticket = stream.beginVideoOperation()
+        if mute {
+            let before = stream.videoEnabled
+            stream.setVideoEnabled(false, by: ticket)
+            do {
+                try await onCameraQueue { [self] in try stopCamera(of: stream) }
+            } catch {
+                if !isCancelled { stream.setVideoEnabled(before, by: ticket) }
+                throw error
+            }
+            if isCancelled { throw Self.error("video hard mute operation was cancelled") }
+        } else {
+            guard !screen.isActive else {
+                throw Self.error("screen capture is active, stopScreenCapture before setVideoHardMute(false)")
+            }
+            try await onCameraQueue { [self] in try startCamera(for: stream, settings) }
+            if isCancelled { throw Self.error("video hard mute operation was cancelled") }
+            stream.setVideoEnabled(true, by: ticket)
+        }
+    }
+
+    private func takeLease() -> Bool {
+        Self.lease.withLock { lease in
+            guard lease == nil else { return false }
+            lease = ObjectIdentifier(self)
+            return true
+        }
+    }
+    private func returnLease() { Self.lease.withLock { if $0 == ObjectIdentifier(self) { $0 = nil } } }
+
+    nonisolated(nonsending) private func onCameraQueue(_ body: @escaping () throws -> Void) async throws {
+        let outcome = OneShot<Void>()
+        let body = Transfer(body)
+        cameras.perform { outcome.settle(Result { try body.value() }) }
+        try await withTaskCancellationHandler {
+            try await outcome.value()
+        } onCancel: {
+            outcome.settle(.failure(CancellationError()))
+        }
+    }
+
+    private func stopCamera(of stream: ConnectedStream) throws {
+        guard let running = cameras.current, running.stream === stream else { return }
+        try cameras.stopCurrentNow()
+        state.withLock { if !$0.isCancelled { $0.stopped = running } }
+    }
+
+    private func startCamera(for stream: ConnectedStream, _ settings: CameraSettings) throws {
+        if isCancelled { throw Self.error("video hard mute operation was cancelled") }
+        if let running = cameras.current, running.stream === stream { return }
+        if let remembered = state.withLock({ $0.stopped }), let format = remembered.format,
+            let frameRate = remembered.frameRate
+        {
+            try cameras.stopCurrentNow()
+            remembered.stream = stream
+            try cameras.startNow(remembered, format: format, frameRate: frameRate)
+            state.write(nil, to: \.stopped)
+            return
+        }
+        let (capturer, format, frameRate) = try CameraChoice.resolve(settings, in: cameras)
+        try cameras.stopCurrentNow()
+        capturer.stream = stream
+        try cameras.startNow(capturer, format: format, frameRate: frameRate)
+    }
+
+    private static func error(_ reason: String) -> SoraError { .mediaChannelError(reason: reason) }
+}
+
+/// The camera, format and rate for ``CameraSettings``.
+enum CameraChoice {
+    static func resolve(
+        _ settings: CameraSettings, in cameras: CameraSystem
+    ) throws -> (CameraVideoCapturer, AVCaptureDevice.Format, Int) {
+        guard settings.position != .unspecified else {
+            throw CameraSystem.error("CameraSettings.position should not be .unspecified")
+        }
+        guard let capturer = cameras.capturer(at: settings.position) else {
+            throw CameraSystem.error("\(settings.position == .front ? "front" : "back") camera is not found")
+        }
+        guard cameras.devices.contains(capturer.device) else {
+            throw CameraSystem.error("camera device is not found for position")
+        }
+        guard
+            let format = CameraVideoCapturer.format(
+                width: settings.resolution.width, height: settings.resolution.height, for: capturer.device,
+                frameRate: settings.frameRate),
+            let frameRate = CameraVideoCapturer.maxFrameRate(settings.frameRate, for: format)
+        else { throw CameraSystem.error("failed to resolve camera settings") }
+        return (capturer, format, frameRate)
+    }
+}

@@ -1,0 +1,208 @@
+import Foundation
+
+/// The stream of a connection, local or remote.
+///
+/// `@unchecked Sendable` is not needed: all state is in locked parts, but the public protocol's values are
+/// non-Sendable, so the type stays so too and travels inside the SDK in `Transfer`.
+final class ConnectedStream: MediaStream {
+    private struct State {
+        var filter: (any VideoFilter)?
+        var renderer: RendererBinding?
+        var sinks: [ObjectIdentifier: any RTCAudioTrackSink] = [:]
+        var volume = 1.0
+        var isTerminated = false
+    }
+
+    let handlers = MediaStreamHandlers()
+    let streamId: String
+    let creationTime = Date()
+    let isLocal: Bool
+
+    private weak let core: ChannelCore?
+    private let video: (any VideoTrackPort)?
+    private let audio: (any AudioTrackPort)?
+    private let state = Locked(State())
+    private let videoSwitch = TrackSwitch()
+    private let audioSwitch = TrackSwitch()
+    private let ingress = Locked<SendQueue?>(nil)
+
+    init(
+        streamId: String, isLocal: Bool, core: ChannelCore?, video: (any VideoTrackPort)?,
+        audio: (any AudioTrackPort)?
+    ) {
+        self.streamId = streamId
+        self.isLocal = isLocal
+        self.core = core
+        self.video = video
+        self.audio = audio
+        if video != nil {
+            let stream = Transfer(WeakStream(self))
+            ingress.write(SendQueue { frame in stream.value.stream?.filterAndSend(frame.value) })
+        }
+    }
+
+    private final class WeakStream {
+        weak var stream: ConnectedStream?
+        init(_ stream: ConnectedStream) { self.stream = stream }
+    }
+
+    var mediaChannel: MediaChannel? { core?.channel }
+    var hasVideoTrack: Bool { video != nil }
+    var hasAudioTrack: Bool { audio != nil }
+
+    // MARK: Switches
+
+    var videoEnabled: Bool {
+        get { video != nil && videoSwitch.isOn }
+        set { setVideoEnabled(newValue, by: videoSwitch.begin()) }
+    }
+
+    var audioEnabled: Bool {
+        get { audio != nil && audioSwitch.isOn }
+        set { setAudioEnabled(newValue, by: audioSwitch.begin()) }
+    }
+
+    /// Takes a place in the order of operations that decide `videoEnabled`.
+    func beginVideoOperation() -> TrackSwitch.Ticket { videoSwitch.begin() }
+    func beginAudioOperation() -> TrackSwitch.Ticket { audioSwitch.begin() }
+
+    func setVideoEnabled(_ isEnabled: Bool, by ticket: TrackSwitch.Ticket) {
+        guard let video, videoSwitch.set(isEnabled, by: ticket, apply: video.setEnabled) else { return }
+        handlers.onSwitchVideo?(isEnabled)
+        core?.publish(.videoEnabledChanged, streamId: streamId, isEnabled: isEnabled)
+        state.withLock { $0.renderer }?.sendWhileActive { $0.onSwitch(video: isEnabled) }
+    }
+
+    func setAudioEnabled(_ isEnabled: Bool, by ticket: TrackSwitch.Ticket) {
+        guard let audio, audioSwitch.set(isEnabled, by: ticket, apply: audio.setEnabled) else { return }
+        handlers.onSwitchAudio?(isEnabled)
+        core?.publish(.audioEnabledChanged, streamId: streamId, isEnabled: isEnabled)
+        state.withLock { $0.renderer }?.sendWhileActive { $0.onSwitch(audio: isEnabled) }
+    }
+
+    // MARK: Audio
+
+    var remoteAudioVolume: Double? {
+        get { audio == nil ? nil : state.withLock { $0.volume } }
+        set {
+            guard let audio, let newValue, !newValue.isNaN else { return }
+            let volume = Swift.min(Swift.max(newValue, MediaStreamAudioVolume.min), MediaStreamAudioVolume.max)
+            state.withLock { state in
+                state.volume = volume
+                audio.setVolume(volume)
+            }
+        }
+    }
+
+    func addAudioTrackSink(_ sink: any RTCAudioTrackSink) {
+        guard let audio else { return }
+        state.withLock { state in
+            guard !state.isTerminated else { return }
+            state.sinks[ObjectIdentifier(sink)] = sink
+            if state.sinks.count == 1 { audio.setTapped(true) }
+        }
+    }
+
+    func removeAudioTrackSink(_ sink: any RTCAudioTrackSink) {
+        guard let audio else { return }
+        let removed = state.withLock { state in
+            let removed = state.sinks.removeValue(forKey: ObjectIdentifier(sink))
+            if removed != nil, state.sinks.isEmpty { audio.setTapped(false) }
+            return removed
+        }
+        withExtendedLifetime(removed) {}
+    }
+
+    /// Hands 10 ms of sound to the sinks. Called on a thread for sound.
+    func receive(audio chunk: AudioChunk) {
+        let sinks = state.withLock { Array($0.sinks.values) }
+        for sink in sinks {
+            let mixed = chunk.mixed(to: sink.preferredNumberOfChannels())
+            sink.onData(
+                mixed.data, bitsPerSample: 16, sampleRate: mixed.sampleRate, numberOfChannels: mixed.channels,
+                numberOfFrames: mixed.frameCount)
+        }
+    }
+
+    // MARK: Video
+
+    var videoFilter: (any VideoFilter)? {
+        get { state.withLock { $0.filter } }
+        set {
+            let old = state.withLock { state in
+                defer { state.filter = newValue }
+                return state.filter
+            }
+            withExtendedLifetime(old) {}
+        }
+    }
+
+    var videoRenderer: (any VideoRenderer)? {
+        get { state.withLock { $0.renderer }?.renderer }
+        set { assign(newValue) }
+    }
+
+    private func assign(_ renderer: (any VideoRenderer)?) {
+        let (old, new) = state.withLock { state -> (RendererBinding?, RendererBinding?) in
+            let old = state.renderer
+            if let renderer, let old, old.renderer === renderer { return (nil, nil) }
+            let new = state.isTerminated ? nil : renderer.map(RendererBinding.init)
+            // After the end a renderer is remembered only so that the getter tells it.
+            state.renderer = new ?? renderer.map(Self.inactiveBinding)
+            return (old, new)
+        }
+        let stream = Transfer(self)
+        if let old {
+            old.deactivate()
+            old.send { $0.onRemoved(from: stream.value) }
+        }
+        new?.send { $0.onAdded(from: stream.value) }
+    }
+
+    private static func inactiveBinding(_ renderer: any VideoRenderer) -> RendererBinding {
+        let binding = RendererBinding(renderer)
+        binding.deactivate()
+        return binding
+    }
+
+    func send(videoFrame: VideoFrame?) {
+        guard let videoFrame, isLocal, video != nil else { return }
+        ingress.read()?.put(videoFrame)
+    }
+
+    private func filterAndSend(_ frame: VideoFrame) {
+        let (filter, isTerminated) = state.withLock { ($0.filter, $0.isTerminated) }
+        guard !isTerminated else { return }
+        let filtered = filter?.filter(videoFrame: frame) ?? frame
+        switch filtered {
+        case .native(_, let native): video?.send(native)
+        }
+        show(filtered)
+    }
+
+    /// Hands a decoded frame to the renderer. Called on a codec thread.
+    func receive(video frame: VideoFrame) { show(frame) }
+
+    private func show(_ frame: VideoFrame) {
+        guard videoSwitch.isOn else { return }
+        state.withLock { $0.renderer }?.render(frame)
+    }
+
+    // MARK: End
+
+    func terminate() {
+        let (isFirst, renderer, sinks) = state.withLock { state in
+            defer {
+                state.isTerminated = true
+                state.sinks = [:]
+            }
+            return (!state.isTerminated, state.renderer, state.sinks)
+        }
+        guard isFirst else { return }
+        if !sinks.isEmpty { audio?.setTapped(false) }
+        ingress.read()?.terminate()
+        renderer?.deactivate()
+        let channel = Transfer(mediaChannel)
+        renderer?.send { $0.onDisconnect(from: channel.value) }
+    }
+}

@@ -1,0 +1,106 @@
+import Foundation
+
+/// One assignment of a renderer to a stream: everything for the renderer goes through here, onto the main queue.
+///
+/// Invariant: at most four frames wait for the main queue; after ``deactivate()`` no frame, size or switch that
+/// was queued reaches the renderer.
+final class RendererBinding: Sendable {
+    static let maximumWaitingFrames = 4
+
+    private struct State {
+        weak var renderer: (any VideoRenderer)?
+        var isActive = true
+        var waitingFrames = 0
+        var size: CGSize?
+    }
+    private let state: Locked<State>
+
+    init(_ renderer: any VideoRenderer) { state = Locked(State(renderer: renderer)) }
+
+    /// The renderer if it still lives.
+    var renderer: (any VideoRenderer)? { state.withLock { $0.renderer } }
+
+    func deactivate() { state.withLock { $0.isActive = false } }
+
+    /// Queues a frame, preceded by its size when that changed. Frames without pixels are dropped.
+    func render(_ frame: VideoFrame) {
+        let size = frame.displaySize
+        guard size.width > 0, size.height > 0 else { return }
+        let target = state.withLock { state -> (any VideoRenderer)? in
+            guard state.isActive, state.waitingFrames < Self.maximumWaitingFrames, let renderer = state.renderer else {
+                return nil
+            }
+            state.waitingFrames += 1
+            return renderer
+        }
+        guard let target else { return }
+        let payload = Transfer((target, frame))
+        MainQueue.async { [self] in
+            let (renderer, frame) = payload.value
+            let (isActive, sizeChanged) = state.withLock { state -> (Bool, Bool) in
+                state.waitingFrames -= 1
+                guard state.isActive else { return (false, false) }
+                defer { state.size = size }
+                return (true, state.size != size)
+            }
+            guard isActive else { return }
+            if sizeChanged { renderer.onChange(size: size) }
+            renderer.render(videoFrame: frame)
+        }
+    }
+
+    /// Queues a call that is void once the binding is inactive.
+    func sendWhileActive(_ call: @escaping (any VideoRenderer) -> Void) {
+        guard let renderer else { return }
+        let payload = Transfer((renderer, call))
+        MainQueue.async { [self] in
+            guard state.withLock({ $0.isActive }) else { return }
+            payload.value.1(payload.value.0)
+        }
+    }
+
+    /// Queues a call that is made in any case.
+    func send(_ call: @escaping (any VideoRenderer) -> Void) {
+        guard let renderer else { return }
+        let payload = Transfer((renderer, call))
+        MainQueue.async { payload.value.1(payload.value.0) }
+    }
+}
+
+/// The main dispatch queue, watched: in a program that never runs it, renderers would wait for ever without a word.
+enum MainQueue {
+    private struct State {
+        var hasRun = false
+        var isWatched = false
+        var hasWarned = false
+    }
+    private static let state = Locked(State())
+    /// How long a first callback may wait before it is called stuck.
+    private static let patience = DispatchTimeInterval.seconds(3)
+
+    static func async(_ body: @escaping @Sendable () -> Void) {
+        let startsWatch = state.withLock { state in
+            guard !state.hasRun, !state.isWatched else { return false }
+            state.isWatched = true
+            return true
+        }
+        if startsWatch { DispatchQueue.global().asyncAfter(deadline: .now() + patience) { check() } }
+        DispatchQueue.main.async {
+            state.withLock { $0.hasRun = true }
+            body()
+        }
+    }
+
+    private static func check() {
+        let warns = state.withLock { state in
+            guard !state.hasRun, !state.hasWarned else { return false }
+            state.hasWarned = true
+            return true
+        }
+        guard warns else { return }
+        Logger.warn(
+            type: .videoRenderer,
+            message: "VideoRenderer callbacks wait because nothing runs the main queue; call dispatchMain(), "
+                + "RunLoop.main.run() or use an async @main")
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+
+/// The engine's end of a video track. Every member may be called from any thread and returns at once.
+protocol VideoTrackPort: AnyObject, Sendable {
+    /// Off: black is sent, or nothing decoded is handed on.
+    func setEnabled(_ isEnabled: Bool)
+    /// Takes a frame to encode. Remote tracks ignore it.
+    func send(_ frame: RTCVideoFrame)
+}
+
+/// The engine's end of an audio track. Every member may be called from any thread and returns at once.
+protocol AudioTrackPort: AnyObject, Sendable {
+    /// Off: silence is sent, or nothing is played.
+    func setEnabled(_ isEnabled: Bool)
+    /// Linear gain of playout, 0...10. Local tracks ignore it.
+    func setVolume(_ volume: Double)
+    /// While true the track hands every 10 ms of sound to ``ConnectedStream/receive(audio:)``.
+    func setTapped(_ isTapped: Bool)
+}
+
+/// 10 ms of sound: interleaved 16-bit samples.
+struct AudioChunk: Sendable {
+    var samples: [Int16]
+    /// Samples per second and channel.
+    var sampleRate: Int
+    var channels: Int
+
+    /// Samples per channel.
+    var frameCount: Int { channels > 0 ? samples.count / channels : 0 }
+
+    /// The same sound with another number of channels: down to one by the mean, up by repetition.
+    func mixed(to wanted: Int) -> AudioChunk {
+        guard wanted > 0, wanted != channels, channels > 0 else { return self }
+        var mixed: [Int16] = []
+        mixed.reserveCapacity(frameCount * wanted)
+        for frame in 0..<frameCount {
+            let first = frame * channels
+            if wanted == 1 {
+                let sum = samples[first..<(first + channels)].reduce(0) { $0 + Int($1) }
+                mixed.append(Int16(clamping: sum / channels))
+            } else {
+                for channel in 0..<wanted { mixed.append(samples[first + channel % channels]) }
+            }
+        }
+        return AudioChunk(samples: mixed, sampleRate: sampleRate, channels: wanted)
+    }
+
+    /// The samples as little-endian bytes.
+    var data: Data {
+        var data = Data(capacity: samples.count * 2)
+        for sample in samples {
+            let bits = UInt16(bitPattern: sample)
+            data.append(UInt8(truncatingIfNeeded: bits))
+            data.append(UInt8(truncatingIfNeeded: bits >> 8))
+        }
+        return data
+    }
+}

@@ -1,1 +1,0 @@
-// Placeholder of the module Sora until its first type lands.

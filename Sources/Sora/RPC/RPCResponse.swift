@@ -1,0 +1,40 @@
+/// The server's answer to a call.
+public struct RPCResponse<Result> {
+    /// Always `2.0`.
+    public let jsonrpc: String
+    public let id: Int
+    public let result: Result
+
+    public init(id: Int, result: Result) {
+        jsonrpc = "2.0"
+        self.id = id
+        self.result = result
+    }
+}
+
+/// The server's answer to a call, for results that may cross actors.
+public struct SendableRPCResponse<Result: Sendable>: Sendable {
+    /// Always `2.0`.
+    public let jsonrpc: String
+    public let id: Int
+    public let result: Result
+
+    public init(id: Int, result: Result) {
+        jsonrpc = "2.0"
+        self.id = id
+        self.result = result
+    }
+}
+
+/// The `error` object of an answer (JSON-RPC 2.0, 5.1).
+public struct RPCErrorDetail: Sendable {
+    public let code: Int
+    public let message: String
+    public let data: JSONValue?
+
+    init(code: Int, message: String, data: JSONValue?) {
+        self.code = code
+        self.message = message
+        self.data = data
+    }
+}

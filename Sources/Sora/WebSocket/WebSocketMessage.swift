@@ -1,0 +1,7 @@
+import Foundation
+
+/// One message of a WebSocket.
+public enum WebSocketMessage: Sendable {
+    case text(String)
+    case binary(Data)
+}

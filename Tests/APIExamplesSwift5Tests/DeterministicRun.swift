@@ -1,0 +1,1 @@
+../APIExamplesTests/DeterministicRun.swift

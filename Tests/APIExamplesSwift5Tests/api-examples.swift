@@ -1,0 +1,1 @@
+../APIExamplesTests/api-examples.swift
