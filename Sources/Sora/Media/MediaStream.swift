@@ -28,7 +28,7 @@ public protocol MediaStream: AnyObject {
     var videoFilter: (any VideoFilter)? { get set }
     /// Shows the stream's video. Held weakly.
     var videoRenderer: (any VideoRenderer)? { get set }
-    /// Sends a frame, which must not be changed afterwards. Returns at once; the newest frame is dropped when four wait.
+    /// Sends a frame, which must not be changed afterwards. Returns at once; a frame is dropped when four wait.
     func send(videoFrame: VideoFrame?)
     /// Ends the stream. Applications normally leave that to the connection.
     func terminate()
