@@ -137,7 +137,9 @@ import Testing
                 case 0:
                     changed[Int.random(in: 13..<changed.count, using: &random)] = UInt8.random(
                         in: 0...255, using: &random)
-                case 1: changed[Int.random(in: 0..<min(25, changed.count), using: &random)] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+                case 1:
+                    changed[Int.random(in: 0..<min(25, changed.count), using: &random)] ^=
+                        1 << UInt8.random(in: 0..<8, using: &random)
                 case 2: changed.append(contentsOf: bytes)
                 default:
                     changed.insert(

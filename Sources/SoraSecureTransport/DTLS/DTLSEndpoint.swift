@@ -158,7 +158,7 @@ package final class DTLSEndpoint {
         let output = outputs[nextOutput]
         nextOutput += 1
         if nextOutput == outputs.count {
-            outputs.removeAll(keepingCapacity: false)
+            outputs.removeAll(keepingCapacity: outputs.capacity <= Self.keptCapacity)
             nextOutput = 0
         }
         return output
@@ -168,6 +168,8 @@ package final class DTLSEndpoint {
 // MARK: - Turns of the machine
 
 extension DTLSEndpoint {
+    /// Queues up to this size are kept when they are empty.
+    private static let keptCapacity = 16
     /// How many datagrams with data that overtook the end of the handshake are kept.
     private static let maximumEarlyDatagrams = 16
     /// From how many datagrams on an endpoint counts as one that carries much.
@@ -279,7 +281,7 @@ extension DTLSEndpoint {
     private func collectDatagrams() {
         guard !bio.outbound.isEmpty else { return }
         for datagram in bio.outbound { outputs.append(.transmit(datagram)) }
-        bio.outbound.removeAll(keepingCapacity: false)
+        bio.outbound.removeAll(keepingCapacity: bio.outbound.capacity <= Self.keptCapacity)
     }
 
     private func sendCloseNotify() {

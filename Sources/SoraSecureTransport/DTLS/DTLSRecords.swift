@@ -21,37 +21,55 @@ struct DTLSRecords {
 
     /// Sorts the records of `datagram`. A record cut short ends the walk; what came before it counts.
     init(of datagram: [UInt8], isConnected: Bool) {
+        // Nearly always all of it may pass, and nothing is copied.
         var offset = 0
-        var isWhole = true
-        var kept: [Range<Int>] = []
-        while offset + Self.headerLength <= datagram.count {
-            let length = Int(datagram[offset + 11]) << 8 | Int(datagram[offset + 12])
-            let end = offset + Self.headerLength + length
-            // 0xFE is DTLS 1.0 and 1.2 alike (a first ClientHello may say 1.0).
-            guard end <= datagram.count, datagram[offset + 1] == 0xFE else { break }
-            let type = datagram[offset]
-            let epoch = Int(datagram[offset + 3]) << 8 | Int(datagram[offset + 4])
-            switch (type, epoch) {
-            case (ContentType.changeCipherSpec...ContentType.applicationData, 1) where isConnected:
-                kept.append(offset..<end)
-            case (ContentType.changeCipherSpec, 0), (ContentType.handshake, 0),
-                (ContentType.handshake, 1), (ContentType.alert, 1):
-                if isConnected { isWhole = false } else { kept.append(offset..<end) }
-            case (ContentType.applicationData, 1):
-                early += datagram[offset..<end]
-                isWhole = false
-            case (ContentType.alert, 0) where !isConnected && length == 2 && datagram[offset + 13] == 2:
-                plainFatalAlert = datagram[offset + 14]
-                isWhole = false
-            default:
-                isWhole = false
-            }
-            offset = end
+        while let record = Record(in: datagram, at: offset), record.mayPass(isConnected: isConnected) {
+            offset = record.end
         }
-        if isWhole && offset == datagram.count {
+        if offset == datagram.count {
             accepted = datagram
-        } else {
-            for range in kept { accepted += datagram[range] }
+            return
+        }
+        accepted += datagram[..<offset]
+        while let record = Record(in: datagram, at: offset) {
+            let bytes = datagram[offset..<record.end]
+            if record.mayPass(isConnected: isConnected) {
+                accepted += bytes
+            } else if !isConnected, record.type == ContentType.applicationData, record.epoch == 1 {
+                early += bytes
+            } else if !isConnected, record.type == ContentType.alert, record.epoch == 0, bytes.count == 15,
+                datagram[offset + Self.headerLength] == 2
+            {
+                plainFatalAlert = datagram[offset + Self.headerLength + 1]
+            }
+            offset = record.end
+        }
+    }
+
+    /// The header of one whole record.
+    private struct Record {
+        var type: UInt8
+        var epoch: Int
+        /// Where the next record starts.
+        var end: Int
+
+        init?(in datagram: [UInt8], at offset: Int) {
+            guard offset + DTLSRecords.headerLength <= datagram.count else { return nil }
+            type = datagram[offset]
+            epoch = Int(datagram[offset + 3]) << 8 | Int(datagram[offset + 4])
+            end = offset + DTLSRecords.headerLength + (Int(datagram[offset + 11]) << 8 | Int(datagram[offset + 12]))
+            // 0xFE is DTLS 1.0 and 1.2 alike (a first ClientHello may say 1.0).
+            guard datagram[offset + 1] == 0xFE, end <= datagram.count else { return nil }
+        }
+
+        func mayPass(isConnected: Bool) -> Bool {
+            switch (type, epoch) {
+            case (ContentType.changeCipherSpec...ContentType.applicationData, 1) where isConnected: true
+            case (ContentType.changeCipherSpec, 0), (ContentType.handshake, 0), (ContentType.handshake, 1),
+                (ContentType.alert, 1):
+                !isConnected
+            default: false
+            }
         }
     }
 }
