@@ -63,7 +63,7 @@ let modules: [Module] = [
         testUses: ["CSRTP", "CDtlsTestClock"]),
     Module(name: "SoraHTTP", uses: ["SoraWire", "SoraCrypto"]),
     Module(name: "SoraMessages", uses: ["SoraWire", "CZlib"]),
-    Module(name: "SoraNetwork", uses: ["SoraWire", "CLinux", "COpenSSL"], testUses: ["SoraHTTP"]),
+    Module(name: "SoraNetwork", uses: ["SoraWire", "SoraCrypto", "CLinux", "COpenSSL"], testUses: ["SoraHTTP"]),
     // Floor 2: whole connections, sans-IO.
     Module(
         name: "SoraPeer",

@@ -9,6 +9,8 @@ import SoraWire
 package protocol ByteStream: AnyObject {
     var loop: EventLoop { get }
     var remoteAddress: SocketAddress { get }
+    /// From ``StreamEvent/opened`` on, until it is closed.
+    var isOpen: Bool { get }
     var onEvent: ((StreamEvent) -> Void)? { get set }
     /// Queues bytes; they leave at the end of the turn. Allowed before ``StreamEvent/opened``. Ignored
     /// after ``finish()`` and ``close()``.
