@@ -190,6 +190,9 @@ if kept.contains("Sora") && (only.isEmpty || only.contains("Sora")) {
                 name: name, dependencies: ["Sora"], path: "Tests/\(name)", swiftSettings: [.swiftLanguageMode(mode)]))
     }
 }
+if only.isEmpty {
+    targets.append(.testTarget(name: "ArchitectureTests", path: "Tests/ArchitectureTests", swiftSettings: swiftSettings))
+}
 
 let package = Package(
     name: "sora-swift",
