@@ -1,1 +1,0 @@
-// Placeholder of the module SoraPeer until its first type lands.
