@@ -1,1 +1,3 @@
-print("sora")
+import Foundation
+
+exit(await Tool.run(Array(CommandLine.arguments.dropFirst())).rawValue)

@@ -1,0 +1,206 @@
+import SoraMessages
+import SoraPeer
+import SoraRTP
+import SoraWire
+
+/// One connection of a channel: its signaling, its peer connection, and what it sends and receives.
+///
+/// Owned by its ``Channel``.
+final class Member {
+    enum Phase {
+        /// The offer is out. → connecting, ending
+        case awaitingAnswer
+        /// The answer is in, the media path is being made. → connected, ending
+        case connecting
+        /// Announced to the channel. → ending
+        case connected
+        /// Channels are being closed; nothing is sent to it any more but that. → gone
+        case ending
+        /// Final.
+        case gone
+    }
+
+    let id: ConnectionID
+    let connect: ConnectMessage
+    let grant: ConnectionGrant
+    let peer: PeerConnection
+    let joinedAt: Instant
+    var phase = Phase.awaitingAnswer
+    /// When the present phase, or an unanswered re-offer, is given up.
+    var deadline: Instant?
+    var connectedAt: Instant?
+    var isAnnounced = false
+
+    // Signaling.
+    var webSocketIsOpen = true
+    var isSwitched = false
+    var lastHeard: Instant
+    var nextPing: Instant
+    var nextStats: Instant
+    var nextUpdate: Instant
+    var reofferIsOutstanding = false
+    var needsReoffer = false
+    /// Set once the connection is being ended: how its WebSocket is closed at last.
+    var ending: Ending?
+    var notifyMetadata: JSONValue?
+    var latestStats: JSONValue?
+    /// Messages shown to a script so far, by type.
+    var scriptCounts: [String: Int] = [:]
+
+    // Media.
+    var ownAudio: Transceiver?
+    var ownVideo: Transceiver?
+    /// What it receives, by sender and kind.
+    var subscriptions: [SubscriptionKey: Subscription] = [:]
+    var lastKeyFrameRequest: [SSRC: Instant] = [:]
+    var filters: [ForwardingFilter]
+    /// Layer wishes by sender, and the one for all others.
+    var requestedLayers: [ConnectionID: LayerRID] = [:]
+    var defaultLayer: LayerRID
+
+    // Data channels, by label.
+    var dataChannels: [String: MemberDataChannel] = [:]
+    var labelsByStream: [StreamID: String] = [:]
+
+    struct Ending {
+        var code: UInt16
+        var reason: String
+        /// Close the data channels at this time.
+        var closesChannelsAt: Instant?
+        var removesAt: Instant
+        /// The WebSocket is closed behind the channels, not before them (a client's own `disconnect`).
+        var closesWebSocketLast: Bool
+    }
+
+    init(
+        id: ConnectionID, connect: ConnectMessage, grant: ConnectionGrant, peer: PeerConnection,
+        settings: ChannelSettings, now: Instant
+    ) {
+        self.id = id
+        self.connect = connect
+        self.grant = grant
+        self.peer = peer
+        joinedAt = now
+        lastHeard = now
+        nextPing = now + settings.pingInterval
+        nextStats = now + settings.statsInterval
+        nextUpdate = now + settings.updateInterval
+        deadline = now + settings.answerTimeout
+        notifyMetadata = connect.signalingNotifyMetadata
+        filters = grant.forwardingFilters
+        defaultLayer = grant.simulcastRequestRID ?? .r0
+    }
+
+    var role: ConnectionRole { grant.role }
+    var clientID: String { grant.clientID }
+    var bundleID: String { grant.bundleID }
+    var isActive: Bool {
+        switch phase {
+        case .awaitingAnswer, .connecting, .connected: true
+        case .ending, .gone: false
+        }
+    }
+
+    /// Whether this member may receive what `sender` sends.
+    func receives(from sender: Member) -> Bool {
+        role.receives && sender.role.sends && sender.id != id && sender.bundleID != bundleID
+    }
+
+    /// The system or application channel that is open under this label.
+    func openChannel(_ label: String) -> MemberDataChannel? {
+        guard let channel = dataChannels[label], channel.isOpen else { return nil }
+        return channel
+    }
+}
+
+/// Identifies a connection in its channel, in messages, and as media stream.
+package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
+    package var rawValue: String
+    package init(_ rawValue: String) { self.rawValue = rawValue }
+    package var description: String { rawValue }
+}
+
+struct SubscriptionKey: Hashable {
+    var sender: ConnectionID
+    var kind: TrackKind
+}
+
+enum TrackKind: String, Hashable, Sendable {
+    case audio, video
+}
+
+/// One data channel of one member.
+struct MemberDataChannel {
+    var definition: DataChannelDefinition
+    var stream: StreamID
+    var isOpen = false
+    var isClosed = false
+}
+
+/// One track of one sender on its way to one receiver.
+final class Subscription {
+    let sender: ConnectionID
+    let transceiver: Transceiver
+    let forwarder: TrackForwarder
+    /// The layer that was last announced by `simulcast.switched`.
+    var announcedLayer: String?
+    init(sender: ConnectionID, transceiver: Transceiver, forwarder: TrackForwarder) {
+        self.sender = sender
+        self.transceiver = transceiver
+        self.forwarder = forwarder
+    }
+}
+
+/// What a connection is allowed and told to be, after defaults and authorization were applied to its
+/// `connect` message.
+package struct ConnectionGrant: Sendable {
+    package var role: ConnectionRole
+    package var clientID: String
+    package var bundleID: String
+    package var audio: Bool
+    package var video: Bool
+    package var audioCodec: String
+    package var videoCodec: String
+    /// kbit/s.
+    package var audioBitRate: Int?
+    package var videoBitRate: Int
+    package var simulcast: Bool
+    package var simulcastEncodings: [SimulcastEncoding]?
+    package var simulcastRequestRID: LayerRID?
+    package var spotlight: Bool
+    package var spotlightNumber: Int
+    package var dataChannelSignaling: Bool
+    package var ignoreDisconnectWebSocket: Bool
+    package var dataChannels: [DataChannelDefinition]
+    package var forwardingFilters: [ForwardingFilter]
+    package var rpcMethods: [String]
+    /// Becomes `offer.metadata`.
+    package var metadata: JSONValue?
+    /// Becomes `authz_metadata` in notifications.
+    package var authzMetadata: JSONValue?
+    package var notifies: Bool = true
+    package var lifetime: Duration?
+
+    /// What `connect` asks for, with the server's defaults.
+    package init(_ connect: ConnectMessage, connectionID: ConnectionID, settings: ChannelSettings) {
+        role = connect.role
+        clientID = connect.clientID ?? connectionID.rawValue
+        bundleID = connect.bundleID ?? connectionID.rawValue
+        audio = connect.wantsAudio
+        video = connect.wantsVideo
+        audioCodec = connect.audio?.wishes?.codecType ?? settings.audioCodec
+        videoCodec = connect.video?.wishes?.codecType ?? settings.videoCodec
+        audioBitRate = connect.audio?.wishes?.bitRate
+        videoBitRate = connect.video?.wishes?.bitRate ?? settings.videoBitRate
+        simulcast = connect.simulcast ?? false
+        simulcastRequestRID = connect.effectiveSimulcastRequestRID
+        spotlight = connect.spotlight ?? false
+        spotlightNumber = connect.spotlightNumber ?? settings.spotlightNumber
+        dataChannelSignaling = connect.dataChannelSignaling ?? settings.dataChannelSignaling
+        ignoreDisconnectWebSocket =
+            dataChannelSignaling && (connect.ignoreDisconnectWebSocket ?? settings.ignoreDisconnectWebSocket)
+        dataChannels = dataChannelSignaling ? connect.dataChannels ?? [] : []
+        forwardingFilters = connect.effectiveForwardingFilters
+        rpcMethods = dataChannelSignaling ? settings.rpcMethods : []
+    }
+}

@@ -1,0 +1,223 @@
+import SoraCrypto
+import SoraICE
+import SoraMessages
+import SoraNetwork
+import SoraPeer
+import SoraWire
+
+/// The channels of one event loop with their UDP sockets: ties ``Channel`` machines to the network.
+///
+/// An actor pinned to its loop. A channel's members all live here, so forwarding crosses no thread.
+actor MediaLoop {
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let settings: ChannelSettings
+    private let script: (@Sendable (ScriptedMessage) -> [ScriptAction])?
+    private let report: @Sendable (ServerEvent) -> Void
+    private var random: RandomSource
+    private weak var front: SignalingFront?
+
+    private var sockets: [SocketID: UDPSocket] = [:]
+    private var channels: [String: Channel] = [:]
+    private var channelOf: [ConnectionID: Channel] = [:]
+    /// Who a datagram is for: by its source address once known, by the ICE user name before.
+    private var connectionByAddress: [SocketAddress: ConnectionID] = [:]
+    private var connectionByFragment: [String: ConnectionID] = [:]
+    private var addressesOf: [ConnectionID: [SocketAddress]] = [:]
+    private var fragmentOf: [ConnectionID: String] = [:]
+    private var timer: LoopTimer?
+    private var isStopped = false
+
+    init(
+        loop: EventLoop, settings: ChannelSettings, random: RandomSource,
+        script: (@Sendable (ScriptedMessage) -> [ScriptAction])?, report: @escaping @Sendable (ServerEvent) -> Void
+    ) {
+        self.loop = loop
+        self.settings = settings
+        self.random = random
+        self.script = script
+        self.report = report
+    }
+
+    /// Opens the UDP sockets.
+    func start(addresses: [IPAddress], port: UInt16, front: SignalingFront) throws(NetworkError) {
+        self.front = front
+        for (index, address) in addresses.enumerated() {
+            let socket = try UDPSocket(
+                on: loop, id: SocketID(index), address: SocketAddress(address, port: port), bufferSize: 4 << 20)
+            socket.onDatagrams = { [weak self] batch in
+                self?.assumeIsolated { $0.receive(batch) }
+            }
+            sockets[socket.id] = socket
+        }
+        timer = LoopTimer(on: loop) { [weak self] in
+            self?.assumeIsolated { $0.handleTimeout() }
+        }
+    }
+
+    func stop() {
+        isStopped = true
+        for socket in sockets.values { socket.close() }
+        sockets.removeAll()
+        timer?.cancel()
+        timer = nil
+        channels.removeAll()
+        channelOf.removeAll()
+        connectionByAddress.removeAll()
+        connectionByFragment.removeAll()
+    }
+
+    // MARK: From signaling
+
+    /// Admits a connection to its channel; refusals go back to the front.
+    func join(_ id: ConnectionID, connect: ConnectMessage, grant: ConnectionGrant) {
+        guard !isStopped else { return }
+        let now = loop.now
+        let channel = channel(connect.channelID)
+        channelOf[id] = channel
+        let media = sockets.values.sorted { $0.id.rawValue < $1.id.rawValue }.map { ($0.id, $0.localAddress) }
+        do {
+            let fragment = try channel.join(id, connect: connect, grant: grant, sockets: media, now: now)
+            connectionByFragment[fragment] = id
+            fragmentOf[id] = fragment
+        } catch {
+            channelOf.removeValue(forKey: id)
+            toFront { $0.close(id, code: SignalingCloseCode.signalingError, reason: error.reason) }
+            report(
+                ServerEvent(
+                    kind: .refused, at: now, channelID: connect.channelID, connectionID: id.rawValue,
+                    detail: error.reason))
+        }
+        flush(channel)
+    }
+
+    func receive(text: String, from id: ConnectionID) {
+        guard let channel = channelOf[id] else { return }
+        channel.receive(text: text, from: id, now: loop.now)
+        flush(channel)
+    }
+
+    func webSocketClosed(_ id: ConnectionID, code: UInt16) {
+        guard let channel = channelOf[id] else { return }
+        channel.webSocketClosed(id, code: code, now: loop.now)
+        flush(channel)
+    }
+
+    // MARK: Control
+
+    func release(_ hold: String) {
+        for channel in channels.values {
+            channel.release(hold, now: loop.now)
+            flush(channel)
+        }
+    }
+
+    /// Runs `body` on a channel and does what follows from it. Nil if there is no such channel.
+    func withChannel<Result: Sendable>(
+        _ id: String, _ body: @Sendable (Channel, Instant) -> Result
+    ) -> Result? {
+        guard let channel = channels[id] else { return nil }
+        defer { flush(channel) }
+        return body(channel, loop.now)
+    }
+
+    func withAllChannels<Result: Sendable>(_ body: @Sendable (Channel, Instant) -> Result) -> [Result] {
+        Array(channels.values).map { channel in
+            defer { flush(channel) }
+            return body(channel, loop.now)
+        }
+    }
+
+    // MARK: Network
+
+    private func receive(_ batch: [Datagram]) {
+        let now = loop.now
+        var touched: [Channel] = []
+        for datagram in batch {
+            guard let id = connection(for: datagram), let channel = channelOf[id] else { continue }
+            channel.handle(datagram, for: id, now: now)
+            if !touched.contains(where: { $0 === channel }) { touched.append(channel) }
+        }
+        for channel in touched { flush(channel) }
+    }
+
+    /// A source address belongs to the connection whose ICE user name it used last. Only the user name
+    /// is looked at here; the connection itself checks the message's integrity.
+    private func connection(for datagram: Datagram) -> ConnectionID? {
+        if DatagramKind(datagram.payload) == .stun, let name = stunUsername(of: datagram.payload) {
+            guard let id = connectionByFragment[name.local] else { return nil }
+            if connectionByAddress[datagram.remote] != id {
+                // A connection has few addresses; a flood of forged ones must not grow the table.
+                var known = addressesOf[id] ?? []
+                if known.count >= 16 {
+                    connectionByAddress.removeValue(forKey: known.removeFirst())
+                }
+                known.append(datagram.remote)
+                addressesOf[id] = known
+                connectionByAddress[datagram.remote] = id
+            }
+            return id
+        }
+        return connectionByAddress[datagram.remote]
+    }
+
+    private func handleTimeout() {
+        let now = loop.now
+        for channel in Array(channels.values) {
+            if let due = channel.nextTimeout, due <= now {
+                channel.handleTimeout(now: now)
+                flush(channel, reschedule: false)
+            }
+        }
+        reschedule()
+    }
+
+    private func channel(_ id: String) -> Channel {
+        if let known = channels[id] { return known }
+        let channel = Channel(id: id, settings: settings, random: random.split())
+        channel.script = script
+        channels[id] = channel
+        return channel
+    }
+
+    /// Does what a channel asks for.
+    private func flush(_ channel: Channel, reschedule: Bool = true) {
+        while let output = channel.poll() {
+            switch output {
+            case .transmit(_, let datagram): sockets[datagram.socket]?.send(datagram)
+            case .text(let id, let text): toFront { $0.send(text, to: id) }
+            case .closeWebSocket(let id, let code, let reason):
+                toFront { $0.close(id, code: code, reason: reason) }
+            case .resetWebSocket(let id): toFront { $0.reset(id) }
+            case .removed(let id): forget(id)
+            case .event(let event): report(event)
+            }
+        }
+        if channel.isEmpty { channels.removeValue(forKey: channel.id) }
+        if reschedule { self.reschedule() }
+    }
+
+    private func forget(_ id: ConnectionID) {
+        channelOf.removeValue(forKey: id)
+        if let fragment = fragmentOf.removeValue(forKey: id) { connectionByFragment.removeValue(forKey: fragment) }
+        for address in addressesOf.removeValue(forKey: id) ?? [] where connectionByAddress[address] == id {
+            connectionByAddress.removeValue(forKey: address)
+        }
+        toFront { $0.forget(id) }
+    }
+
+    private func reschedule() {
+        timer?.schedule(at: channels.values.compactMap(\.nextTimeout).min())
+    }
+
+    /// Calls the signaling front: at once if it lives on this loop, else over there, in order.
+    private func toFront(_ body: @escaping @Sendable (isolated SignalingFront) -> Void) {
+        guard let front else { return }
+        if front.loop === loop {
+            front.assumeIsolated { body($0) }
+        } else {
+            front.loop.execute { front.assumeIsolated { body($0) } }
+        }
+    }
+}
