@@ -57,7 +57,7 @@ let modules: [Module] = [
     Module(name: "SoraSDP", uses: ["SoraWire"]),
     Module(name: "SoraICE", uses: ["SoraWire", "SoraCrypto"], testUses: ["SoraEmulator"]),
     Module(name: "SoraSCTP", uses: ["SoraWire"], testUses: ["SoraEmulator"]),
-    Module(name: "SoraRTP", uses: ["SoraWire"]),
+    Module(name: "SoraRTP", uses: ["SoraWire"], testUses: ["SoraEmulator"]),
     Module(
         name: "SoraSecureTransport", uses: ["SoraWire", "SoraCrypto", "COpenSSL"],
         testUses: ["CSRTP", "CDtlsTestClock"]),

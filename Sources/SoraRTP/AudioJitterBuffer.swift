@@ -238,12 +238,19 @@ struct PlayoutDelayEstimator: Sendable {
     private static let window = 200
     /// Transit times in milliseconds against an arbitrary origin.
     private var transits: [Double] = []
+    private var last: Double?
     private var cursor = 0
     private var sinceUpdate = 0
     private(set) var target: Duration = .milliseconds(40)
 
     mutating func note(arrival: Instant, time: Int64, packetSamples: Int) {
         let transit = Double(arrival.nanoseconds) / 1e6 - Double(time) * 1000 / Double(OpusPacketInfo.clockRate)
+        // A jump of a second is a new timeline (a source that restarted or paused its clock), not jitter.
+        if let last, abs(transit - last) > 1000 {
+            transits.removeAll(keepingCapacity: true)
+            cursor = 0
+        }
+        last = transit
         if transits.count < PlayoutDelayEstimator.window {
             transits.append(transit)
         } else {

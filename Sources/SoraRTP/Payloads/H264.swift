@@ -27,23 +27,25 @@ package enum H264Payload {
         case UnitType.fuA:
             guard slice.range.count >= 3 else { throw malformed("fragment without payload") }
             let head = packet[slice.range.lowerBound + 1]
-            // The first fragment holds the slice header's first bit: first_mb_in_slice is 0 if it is set.
-            if head & 0x80 != 0, head & 0x1F == UnitType.idr, packet[slice.range.lowerBound + 2] & 0x80 != 0 {
-                info.startsKeyFrame = true
-                info.mayFollowOthersOfItsFrame = true
-            }
+            if head & 0x80 != 0 { note(head & 0x1F, packet[slice.range.lowerBound + 2], &info) }
         default: throw .unsupportedPayload(format: "H264", kind: Int(first & 0x1F))
         }
         return info
     }
 
     private static func note(_ packet: [UInt8], _ unit: Range<Int>, _ info: inout VideoPayloadInfo) {
-        guard let first = packet[unit].first else { return }
-        switch first & 0x1F {
+        guard unit.count > 1 else { return }
+        note(packet[unit.lowerBound] & 0x1F, packet[unit.lowerBound + 1], &info)
+    }
+
+    /// Looks at one unit by its type and the first byte behind its header.
+    private static func note(_ type: UInt8, _ first: UInt8, _ info: inout VideoPayloadInfo) {
+        switch type {
         case UnitType.sequenceParameterSet:
             info.startsKeyFrame = true
             info.mayFollowOthersOfItsFrame = false
-        case UnitType.idr where !info.startsKeyFrame && unit.count > 1 && packet[unit.lowerBound + 1] & 0x80 != 0:
+        // The first bit of a slice header is set in the picture's first slice (first_mb_in_slice is 0).
+        case UnitType.idr where !info.startsKeyFrame && first & 0x80 != 0:
             info.startsKeyFrame = true
             info.mayFollowOthersOfItsFrame = true
         default: break

@@ -29,29 +29,31 @@ package enum H265Payload {
         case UnitType.fragment:
             guard slice.range.count >= 4 else { throw malformed("fragment without payload") }
             let head = packet[slice.range.lowerBound + 2]
-            // The slice header's first bit tells the picture's first slice.
-            if head & 0x80 != 0, isRandomAccess(head & 0x3F), packet[slice.range.lowerBound + 3] & 0x80 != 0 {
-                info.startsKeyFrame = true
-                info.mayFollowOthersOfItsFrame = true
-            }
+            if head & 0x80 != 0 { note(head & 0x3F, packet[slice.range.lowerBound + 3], &info) }
         case let kind: throw .unsupportedPayload(format: "H265", kind: Int(kind))
         }
         return info
     }
 
-    private static func isRandomAccess(_ type: UInt8) -> Bool {
-        (UnitType.firstRandomAccess...UnitType.lastRandomAccess).contains(type)
+    private static func note(_ packet: [UInt8], _ unit: Range<Int>, _ info: inout VideoPayloadInfo) {
+        guard unit.count > 2 else { return }
+        note(type(packet[unit.lowerBound]), packet[unit.lowerBound + 2], &info)
     }
 
-    private static func note(_ packet: [UInt8], _ unit: Range<Int>, _ info: inout VideoPayloadInfo) {
-        guard unit.count >= 2 else { return }
-        let kind = type(packet[unit.lowerBound])
-        if kind == UnitType.videoParameterSet || (kind == UnitType.sequenceParameterSet && !info.startsKeyFrame) {
+    /// Looks at one unit by its type and the first byte behind its header.
+    private static func note(_ type: UInt8, _ first: UInt8, _ info: inout VideoPayloadInfo) {
+        switch type {
+        case UnitType.videoParameterSet:
             info.startsKeyFrame = true
-            info.mayFollowOthersOfItsFrame = kind == UnitType.sequenceParameterSet
-        } else if isRandomAccess(kind), !info.startsKeyFrame, unit.count > 2, packet[unit.lowerBound + 2] & 0x80 != 0 {
+            info.mayFollowOthersOfItsFrame = false
+        case UnitType.sequenceParameterSet where !info.startsKeyFrame:
             info.startsKeyFrame = true
             info.mayFollowOthersOfItsFrame = true
+        // A slice header's first bit tells the picture's first slice.
+        case UnitType.firstRandomAccess...UnitType.lastRandomAccess where !info.startsKeyFrame && first & 0x80 != 0:
+            info.startsKeyFrame = true
+            info.mayFollowOthersOfItsFrame = true
+        default: break
         }
     }
 
@@ -91,7 +93,7 @@ package enum H265Payload {
                 guard starts != isInsideFragments else {
                     throw malformed(starts ? "fragment starts inside another" : "fragment without start")
                 }
-                if starts { AnnexB.append([first & 0x81 | head & 0x3F << 1, second], to: &frame) }
+                if starts { AnnexB.append([first & 0x81 | (head & 0x3F) << 1, second], to: &frame) }
                 frame.append(contentsOf: slice.packet[(slice.range.lowerBound + 3)..<slice.range.upperBound])
                 isInsideFragments = head & 0x40 == 0
             default: throw .unsupportedPayload(format: "H265", kind: Int(kind))

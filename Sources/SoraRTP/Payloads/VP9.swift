@@ -90,7 +90,7 @@ package struct VP9PayloadDescriptor: Equatable, Sendable {
         }
         if hasLayers {
             bytes.append(
-                (temporalLayer ?? 0) & 0x07 << 5 | (isSwitchingUpPoint ? 0x10 : 0) | (spatialLayer ?? 0) & 0x07 << 1
+                ((temporalLayer ?? 0) & 0x07) << 5 | (isSwitchingUpPoint ? 0x10 : 0) | ((spatialLayer ?? 0) & 0x07) << 1
                     | (usesInterLayerPrediction ? 0x01 : 0))
             if !isFlexible { bytes.append(tl0PictureIndex ?? 0) }
         }
@@ -189,7 +189,7 @@ package struct VP9ScalabilityStructure: Equatable, Sendable {
         for picture in pictures {
             let references = picture.referenceDifferences.prefix(3)
             bytes.append(
-                picture.temporalLayer & 0x07 << 5 | (picture.isSwitchingUpPoint ? 0x10 : 0)
+                (picture.temporalLayer & 0x07) << 5 | (picture.isSwitchingUpPoint ? 0x10 : 0)
                     | UInt8(references.count) << 2)
             bytes.append(contentsOf: references)
         }
