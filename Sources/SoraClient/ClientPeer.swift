@@ -1,0 +1,56 @@
+import SoraICE
+import SoraMessages
+import SoraPeer
+import SoraSDP
+import SoraWire
+
+/// What the client connection needs of a peer connection. ``PeerConnectionAdapter`` is the real one;
+/// tests put a scripted one in its place.
+package protocol ClientPeer: AnyObject {
+    /// Takes an offer. On an error nothing has changed.
+    func accept(_ offer: SessionDescription, now: Instant) throws(PeerError)
+    /// Makes the m-line `mid` send our track, with the parameters of `encodings`.
+    func attach(_ track: LocalTrack, now: Instant) throws(ClientError) -> TransceiverID
+    /// Begins to answer; the answer comes by ``poll()`` once it is in force.
+    func beginAnswer(now: Instant)
+    /// Streams that the other side sends now, by their first stream id.
+    var remoteStreams: [RemoteStream] { get }
+
+    func addLocalSocket(_ id: SocketID, address: SocketAddress, now: Instant)
+    func removeLocalSocket(_ id: SocketID, now: Instant)
+    func handle(_ datagram: Datagram, now: Instant)
+    func handleTimeout(now: Instant)
+    var nextTimeout: Instant? { get }
+    /// Queues one message; false if the transport refuses it.
+    func send(_ payload: [UInt8], isBinary: Bool, on channel: StreamID, now: Instant) -> Bool
+    func close(now: Instant)
+    func poll() -> ClientPeerOutput?
+}
+
+/// What a ``ClientPeer`` has to say.
+package enum ClientPeerOutput {
+    case transmit(Datagram)
+    case stateChanged(PeerConnectionState)
+    /// As in SDP without `a=`: `candidate:…`.
+    case localCandidate(String)
+    case answer(SessionDescription)
+    case answerFailed(PeerError)
+    case dataChannelOpened(StreamID, label: String)
+    case dataChannelMessage(StreamID, [UInt8], isBinary: Bool)
+    case dataChannelClosed(StreamID)
+    /// The peer connection ended by itself; nil: orderly, by the other side.
+    case ended(PeerError?)
+    case ice(ICEAgent.Output)
+    case media(PeerConnection.Output)
+}
+
+/// An own track to send.
+package struct LocalTrack: Sendable, Equatable {
+    package var isVideo: Bool
+    package var mid: String
+    package var streamID: String
+    package var trackID: String
+    /// The offer's encodings; one plain stream if empty.
+    package var encodings: [SimulcastEncoding]
+    package var isSimulcast: Bool
+}

@@ -1,1 +1,0 @@
-// Placeholder of the module SoraClient until its first type lands.
