@@ -53,6 +53,11 @@ package struct ClientEnd: Equatable, Sendable {
     /// Whether ``ClientConnection/Event/connected`` came before.
     package var wasConnected: Bool
 
+    package init(error: ClientError?, wasConnected: Bool) {
+        self.error = error
+        self.wasConnected = wasConnected
+    }
+
     /// Code and reason of an end that is no failure; nil for failures.
     package var closeCode: (code: Int, reason: String)? {
         switch error {
