@@ -55,10 +55,8 @@ extension JSONValue {
             if value.isBoolean {
                 self = .bool(value.boolValue)
             } else {
-                let double = value.doubleValue
-                guard double.isFinite else { return nil }
-                let decimal = value.decimalValue
-                self = decimal.isNaN || (decimal == 0 && double != 0) ? .double(double) : .decimal(decimal)
+                guard let number = JSONValue(number: value) else { return nil }
+                self = number
             }
         case let value as String: self = .string(value)
         case let value as NSString: self = .string(value as String)
@@ -86,15 +84,34 @@ extension JSONValue {
         }
     }
 
+    /// A number, exactly where `Decimal` can hold it. Nil for numbers that are not finite.
+    private init?(number: NSNumber) {
+        let type = UInt8(bitPattern: number.objCType.pointee)
+        if type == UInt8(ascii: "d") || type == UInt8(ascii: "f") {
+            let double = number.doubleValue
+            guard double.isFinite else { return nil }
+            if let decimal = Decimal(string: "\(double)"), !decimal.isNaN, decimal != 0 || double == 0 {
+                self = .decimal(decimal)
+            } else {
+                self = .double(double)
+            }
+        } else if type == UInt8(ascii: "Q") {
+            self = .decimal(Decimal(number.uint64Value))
+        } else {
+            self = .decimal(Decimal(number.int64Value))
+        }
+    }
+
     /// The value as `JSONSerialization` would have made it: `NSNumber`, `String`, `NSNull`, `[Any]`, `[String: Any]`.
     var foundationObject: Any {
         switch self {
         case .null: return NSNull()
         case .bool(let value): return NSNumber(value: value)
         case .decimal(let value):
-            let double = NSDecimalNumber(decimal: value).doubleValue
-            if let integer = Int64(exactly: double), Decimal(integer) == value { return NSNumber(value: integer) }
-            return NSNumber(value: double)
+            // By the digits: every other way leads through a double.
+            let digits = value.description
+            if let integer = Int64(digits) { return NSNumber(value: integer) }
+            return NSNumber(value: Double(digits) ?? .nan)
         case .double(let value): return NSNumber(value: value)
         case .string(let value): return value
         case .array(let value): return value.map(\.foundationObject)
