@@ -25,11 +25,12 @@ let systemLibraries: [Target] = [
         name: "CGStreamer",
         pkgConfig: "gstreamer-1.0 gstreamer-app-1.0 gstreamer-video-1.0 gstreamer-audio-1.0",
         providers: [.apt(["libgstreamer1.0-dev", "libgstreamer-plugins-base1.0-dev"])]),
+    .systemLibrary(name: "CPulse", pkgConfig: "libpulse", providers: [.apt(["libpulse-dev"])]),
     .systemLibrary(name: "CSDL2", pkgConfig: "sdl2", providers: [.apt(["libsdl2-dev"])]),
 ]
 
 /// Libraries that only the `Media` trait needs.
-let mediaLibraries: Set<String> = ["CVPX", "COpus", "CYUV", "CGStreamer", "CSDL2"]
+let mediaLibraries: Set<String> = ["CVPX", "COpus", "CYUV", "CGStreamer", "CPulse", "CSDL2"]
 
 // MARK: Modules
 
@@ -77,7 +78,7 @@ let modules: [Module] = [
         name: "SoraCodecs", uses: ["SoraWire", "SoraFrames"], usesForMedia: ["CVPX", "COpus", "CYUV"]),
     Module(
         name: "SoraDevices", uses: ["SoraWire", "SoraFrames", "CZlib"],
-        usesForMedia: ["CGStreamer", "CSDL2", "CYUV"], testUses: ["SoraCodecs"]),
+        usesForMedia: ["CGStreamer", "CPulse", "CSDL2", "CYUV"], testUses: ["SoraCodecs"]),
     // Floor 3: products.
     Module(
         name: "LocalSora",

@@ -11,7 +11,7 @@
 static inline GstElement *sora_gst_parse(const char *description, GError **error) {
   GError *problem = NULL;
   GstElement *element =
-      gst_parse_launch_full(description, NULL, GST_PARSE_FLAG_FATAL_ERRORS | GST_PARSE_FLAG_PLACE_IN_BIN, &problem);
+      gst_parse_launch_full(description, NULL, GST_PARSE_FLAG_FATAL_ERRORS, &problem);
   if (problem) {
     if (element) gst_object_unref(element);
     if (error) *error = problem; else g_error_free(problem);
@@ -36,6 +36,14 @@ static inline void *sora_gst_ref(void *object) { return gst_object_ref(object); 
 static inline gboolean sora_gst_bin_add(GstElement *bin, GstElement *element) { return gst_bin_add(GST_BIN(bin), element); }
 static inline GstElement *sora_gst_child(GstElement *bin, const char *name) { return gst_bin_get_by_name(GST_BIN(bin), name); }
 static inline GstElement *sora_gst_pipeline_new(void) { return gst_pipeline_new(NULL); }
+
+/* Times of all our pipelines are CLOCK_MONOTONIC, whatever clock a device brings along. */
+static inline void sora_gst_use_system_clock(GstElement *pipeline) {
+  if (!GST_IS_PIPELINE(pipeline)) return;
+  GstClock *clock = gst_system_clock_obtain();
+  gst_pipeline_use_clock(GST_PIPELINE(pipeline), clock);
+  gst_object_unref(clock);
+}
 
 /* Any property, from text. */
 static inline void sora_gst_set(void *object, const char *name, const char *value) {
@@ -170,5 +178,33 @@ static inline char *sora_gst_device_property(GstDevice *device, const char *name
   if (value) text = G_VALUE_HOLDS_STRING(value) ? g_value_dup_string(value) : gst_value_serialize(value);
   gst_structure_free(properties);
   return text;
+}
+
+/* ---- devices ---- */
+
+static inline GstDeviceMonitor *sora_gst_monitor_new(void) { return gst_device_monitor_new(); }
+/* Who reports the device: GstPulseDevice, GstPipeWireDevice, GstV4l2Device... */
+static inline const char *sora_gst_type_name(void *object) { return G_OBJECT_TYPE_NAME(object); }
+/* Visits each frame rate or range of rates in a caps structure. */
+typedef void (*sora_gst_rate_visitor)(double low, double high, void *context);
+static inline double sora_gst_fraction(const GValue *value) {
+  int denominator = gst_value_get_fraction_denominator(value);
+  return denominator ? (double)gst_value_get_fraction_numerator(value) / denominator : 0;
+}
+static inline void sora_gst_visit_rates(const GstStructure *structure, sora_gst_rate_visitor visit, void *context) {
+  const GValue *value = gst_structure_get_value(structure, "framerate");
+  if (!value) return;
+  if (GST_VALUE_HOLDS_FRACTION(value)) {
+    double rate = sora_gst_fraction(value);
+    visit(rate, rate, context);
+  } else if (GST_VALUE_HOLDS_FRACTION_RANGE(value)) {
+    visit(sora_gst_fraction(gst_value_get_fraction_range_min(value)),
+          sora_gst_fraction(gst_value_get_fraction_range_max(value)), context);
+  } else if (GST_VALUE_HOLDS_LIST(value)) {
+    for (guint i = 0; i < gst_value_list_get_size(value); i++) {
+      double rate = sora_gst_fraction(gst_value_list_get_value(value, i));
+      visit(rate, rate, context);
+    }
+  }
 }
 #endif

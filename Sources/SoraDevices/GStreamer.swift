@@ -93,6 +93,7 @@ final class GStreamerPipeline: @unchecked Sendable {
             throw .deviceFailed(device: device, reason: "its pipeline has no bus")
         }
         self.bus = bus
+        sora_gst_use_system_clock(element)
     }
 
     deinit {
@@ -155,6 +156,16 @@ final class GStreamerPipeline: @unchecked Sendable {
         guard let started else { return false }
         thread.withLock { $0 = started }
         return setState(GST_STATE_PLAYING)
+    }
+
+    /// The next error on the bus, for explaining a state change that failed. Not while `run` reads the bus.
+    func nextError(seconds: Int64) -> String? {
+        let deadline = MonotonicClock.now + seconds * 1_000_000_000
+        while let message = gst_bus_timed_pop(bus, GstClockTime(max(0, deadline - MonotonicClock.now))) {
+            defer { sora_gst_message_unref(message) }
+            if sora_gst_kind(message) == SORA_GST_ERROR { return Self.errorText(message) }
+        }
+        return nil
     }
 
     /// Starts again from the beginning, after the end.
