@@ -8,11 +8,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 level=${1:-build}
 
-build=(pkg-config libssl-dev zlib1g-dev libsrtp2-dev libvpx-dev libopus-dev libyuv-dev libsdl2-dev
+build=(pkg-config libssl-dev zlib1g-dev libsrtp2-dev libvpx-dev libopus-dev libyuv-dev libsdl2-dev libpulse-dev
     libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev)
 demo=(gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-libav
     forensics-samples-files)
-test=(iproute2 chromium coturn tinyproxy ffmpeg python3 python3-venv procps openssl)
+# What the device tests start for themselves: PipeWire, its PulseAudio interface, an X server without a screen.
+devices=(dbus-daemon pipewire pipewire-bin pipewire-pulse wireplumber gstreamer1.0-pipewire pulseaudio-utils xvfb)
+test=("${devices[@]}" iproute2 chromium coturn tinyproxy ffmpeg python3 python3-venv procps openssl)
 
 packages=("${build[@]}")
 [[ $level == demo || $level == test ]] && packages+=("${demo[@]}")
