@@ -148,7 +148,8 @@ func reachable(from roots: Set<String>) -> Set<String> {
 let kept =
     only.isEmpty
     ? Set(modules.map(\.name)).union(systemLibraries.map(\.name))
-    : reachable(from: only).union(["TestSupport", "SoraEmulator", "SoraWire", "CDtlsTestClock"])
+    : reachable(from: only.contains("Interop") ? only.union(["LocalSora", "Sora"]) : only)
+        .union(["TestSupport", "SoraEmulator", "SoraWire", "CDtlsTestClock"])
 
 var targets: [Target] = systemLibraries.filter { kept.contains($0.name) }
 for module in modules where kept.contains(module.name) {
@@ -190,6 +191,13 @@ if kept.contains("Sora") && (only.isEmpty || only.contains("Sora")) {
             .testTarget(
                 name: name, dependencies: ["Sora"], path: "Tests/\(name)", swiftSettings: [.swiftLanguageMode(mode)]))
     }
+}
+if only.isEmpty || only.contains("Interop") {
+    // Against real peers: scripts/test.sh runs them in a network namespace.
+    targets.append(
+        .testTarget(
+            name: "InteropTests", dependencies: ["LocalSora", "Sora", "TestSupport"], path: "Tests/InteropTests",
+            swiftSettings: swiftSettings))
 }
 if only.isEmpty {
     targets.append(.testTarget(name: "ArchitectureTests", path: "Tests/ArchitectureTests", swiftSettings: swiftSettings))

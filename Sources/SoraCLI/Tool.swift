@@ -9,7 +9,9 @@ enum Tool {
         abstract: "Sora for Swift: a client, tools and a local server for the WebRTC SFU Sora.",
         options: [
             .flag("version", "Prints the version."),
-            .value("generate-completion-script", "shell", allowed: ["bash", "zsh", "fish"], "Prints a script for the shell."),
+            .value(
+                "generate-completion-script", "shell", allowed: ["bash", "zsh", "fish"],
+                "Prints a script for the shell."),
         ],
         subcommands: [ServeCommand.definition])
 

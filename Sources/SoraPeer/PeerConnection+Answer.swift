@@ -20,11 +20,13 @@ extension PeerConnection {
         }
         for (index, (section, media)) in zip(current, offer.media).enumerated() where !section.isVacant {
             guard section.kind == media.kind else {
-                throw .unusableDescription("m-line \(index + 1) changed from \(section.kind.text) to \(media.kind.text)")
+                throw .unusableDescription(
+                    "m-line \(index + 1) changed from \(section.kind.text) to \(media.kind.text)")
             }
             if !media.isRejected, let mid = media.mid, mid != section.mid {
                 throw .unusableDescription(
-                    "m-line \(index + 1) changed its mid from \(section.mid?.rawValue ?? "none") to \(mid) while in use")
+                    "m-line \(index + 1) changed its mid from \(section.mid?.rawValue ?? "none") to \(mid) while in use"
+                )
             }
         }
         try checkBundle(offer)
@@ -153,7 +155,8 @@ extension PeerConnection {
         transceiver.extensions = RTPExtensionMap(media.headerExtensions)
         transceiver.currentDirection = agreed
         transceiver.remoteStreamIdentifiers = offered.direction.sends ? offered.msids : []
-        transceiver.sendBandwidthLimit = offered.bandwidths.first { $0.type == "TIAS" }.map { Int(clamping: $0.value) }
+        transceiver.sendBandwidthLimit =
+            offered.bandwidths.first { $0.type == "TIAS" }.map { Int(clamping: $0.value) }
             ?? offered.bandwidths.first { $0.type == "AS" }.map { Int(clamping: $0.value) }
             .map { $0.multipliedReportingOverflow(by: 1000) }.map { $0.overflow ? Int.max : $0.partialValue }
         if agreed.sends {

@@ -22,7 +22,9 @@ extension PeerConnection {
     ) throws(PeerError) {
         guard index >= 0, index < transceiver.encodings.count,
             let stream = rtp.outbound[transceiver.encodings[index].ssrc]
-        else { throw .cannotSend("nothing was agreed to be sent on \(transceiver.mid?.rawValue ?? "this transceiver")") }
+        else {
+            throw .cannotSend("nothing was agreed to be sent on \(transceiver.mid?.rawValue ?? "this transceiver")")
+        }
         guard rtp.sending != nil else { throw .cannotSend("the connection is not up yet") }
 
         let payloadLength = header.payloadLength

@@ -50,10 +50,12 @@ extension PeerConnection {
         }
         for (index, (offered, answered)) in zip(offer.media, answer.media).enumerated() {
             guard offered.kind == answered.kind else {
-                throw .mismatchedAnswer("m-line \(index + 1) is \(answered.kind.text), offered was \(offered.kind.text)")
+                throw .mismatchedAnswer(
+                    "m-line \(index + 1) is \(answered.kind.text), offered was \(offered.kind.text)")
             }
             if let mid = answered.mid, mid != offered.mid {
-                throw .mismatchedAnswer("m-line \(index + 1) has the mid \(mid), offered was \(offered.mid?.rawValue ?? "none")")
+                throw .mismatchedAnswer(
+                    "m-line \(index + 1) has the mid \(mid), offered was \(offered.mid?.rawValue ?? "none")")
             }
             if offered.isRejected, !answered.isRejected {
                 throw .mismatchedAnswer("m-line \(index + 1) accepts media that was not offered")

@@ -52,7 +52,8 @@ struct RemoteTransport: Equatable {
         let parsed = attributes.fingerprints.compactMap { DTLSFingerprint(sdp: $0) }
         guard !parsed.isEmpty else {
             throw .unusableDescription(
-                "none of its fingerprints uses a hash that is supported: \(attributes.fingerprints.joined(separator: ", "))")
+                "none of its fingerprints uses a hash that is supported: \(attributes.fingerprints.joined(separator: ", "))"
+            )
         }
         credentials = ICECredentials(usernameFragment: ice.usernameFragment, password: ice.password)
         isLite = attributes.isICELite

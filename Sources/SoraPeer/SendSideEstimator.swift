@@ -16,7 +16,9 @@ struct SendSideEstimator {
         defer { next &+= 1 }
         return next
     }
-    mutating func receive(_ remb: ReceiverEstimatedMaximumBitrate, now: Instant) { changed = Int(clamping: remb.bitrate) }
+    mutating func receive(_ remb: ReceiverEstimatedMaximumBitrate, now: Instant) {
+        changed = Int(clamping: remb.bitrate)
+    }
     mutating func receive(_ feedback: TransportFeedback, now: Instant) {}
     mutating func receive(_ block: ReportBlock, now: Instant) {}
     mutating func handleTimeout(now: Instant) {}

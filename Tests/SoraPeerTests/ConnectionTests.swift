@@ -123,7 +123,9 @@ import Testing
         pair.drop = { side, _ in side == .offerer }
         let disconnected = pair.run(for: .seconds(20)) { pair.answerer.state == .disconnected }
         #expect(disconnected)
-        let ended = pair.run(for: .seconds(60)) { pair.outputs[1].contains { if case .ended(.iceFailed?) = $0 { true } else { false } } }
+        let ended = pair.run(for: .seconds(60)) {
+            pair.outputs[1].contains { if case .ended(.iceFailed?) = $0 { true } else { false } }
+        }
         #expect(ended)
     }
 }

@@ -8,7 +8,9 @@ import Testing
 
 @Suite struct MediaTests {
     /// The server side offers to receive; the client sends.
-    static func sendingPair(_ conditions: LinkConditions = .perfect, layers: [String] = []) throws -> (PeerPair, Transceiver, Transceiver) {
+    static func sendingPair(_ conditions: LinkConditions = .perfect, layers: [String] = []) throws -> (
+        PeerPair, Transceiver, Transceiver
+    ) {
         let pair = PeerPair(conditions: conditions)
         let receiving = pair.offerer.addTransceiver(kind: .video, direction: .recvonly, mid: Mid("video_a"))
         receiving.requestedLayers = layers.map { RequestedLayer(rid: RestrictionID($0)) }
@@ -28,7 +30,8 @@ import Testing
 
     static func packet(_ number: Int, payloadType: PayloadType = PayloadType(120), length: Int = 100) -> RTPPacket {
         RTPPacket(
-            marker: number % 3 == 2, payloadType: payloadType, sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: 65_500 + number)),
+            marker: number % 3 == 2, payloadType: payloadType,
+            sequenceNumber: SequenceNumber(UInt16(truncatingIfNeeded: 65_500 + number)),
             timestamp: RTPTimestamp(UInt32(truncatingIfNeeded: number / 3 * 3000)), ssrc: SSRC(0),
             payload: [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: length))
     }
@@ -111,7 +114,9 @@ import Testing
         #expect(receiving.receivingLayers.map(\.rawValue) == ["r0", "r1", "r2"])
         #expect(sending.encodings.count == 3)
         for number in 0..<9 {
-            for layer in 0..<3 { try Self.send(Self.packet(number, length: 50 + layer), on: sending, encoding: layer, pair) }
+            for layer in 0..<3 {
+                try Self.send(Self.packet(number, length: 50 + layer), on: sending, encoding: layer, pair)
+            }
             pair.run(for: .milliseconds(10))
         }
         for layer in 0..<3 {

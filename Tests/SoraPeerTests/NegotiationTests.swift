@@ -18,7 +18,9 @@ import Testing
         let pair = PeerPair()
         let client = pair.answerer
         var counts: [Int] = []
-        for (index, name) in ["template-1-initial", "template-2-sender-joined", "template-3-sender-left", "template-4-mline-recycled"].enumerated() {
+        for (index, name) in [
+            "template-1-initial", "template-2-sender-joined", "template-3-sender-left", "template-4-mline-recycled",
+        ].enumerated() {
             let offer = try Self.fixture("\(name)-offer.sdp")
             try client.acceptOffer(offer, now: pair.now)
             if index == 0 {
@@ -27,7 +29,8 @@ import Testing
                     transceiver.streamIdentifier = MediaStreamIdentifier(stream: "s", track: kind)
                     transceiver.encodings =
                         kind == "audio"
-                        ? [client.makeEncoding()] : ["r0", "r1", "r2"].map { client.makeEncoding(rid: RestrictionID($0)) }
+                        ? [client.makeEncoding()]
+                        : ["r0", "r1", "r2"].map { client.makeEncoding(rid: RestrictionID($0)) }
                 }
             }
             let answer = try client.makeAnswer(now: pair.now)
@@ -95,7 +98,9 @@ import Testing
         #expect(throws: PeerError.invalidState(operation: "making an answer", state: .stable)) {
             try pair.offerer.makeAnswer(now: pair.now)
         }
-        #expect(throws: PeerError.invalidState(operation: "rolling back", state: .stable)) { try pair.offerer.rollback() }
+        #expect(throws: PeerError.invalidState(operation: "rolling back", state: .stable)) {
+            try pair.offerer.rollback()
+        }
         let offer = try pair.offerer.makeOffer(now: pair.now)
         #expect(throws: PeerError.invalidState(operation: "making an offer", state: .haveLocalOffer)) {
             try pair.offerer.makeOffer(now: pair.now)

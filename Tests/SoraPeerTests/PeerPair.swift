@@ -51,7 +51,10 @@ final class PeerPair {
             HeaderExtensionDescription(id: 7, uri: HeaderExtensionURI.videoOrientation),
         ])
 
-    init(conditions: LinkConditions = .perfect, seed: UInt64 = 1, offererIsLite: Bool = true, media: MediaCapabilities = PeerPair.media) {
+    init(
+        conditions: LinkConditions = .perfect, seed: UInt64 = 1, offererIsLite: Bool = true,
+        media: MediaCapabilities = PeerPair.media
+    ) {
         var lite = ICEConfiguration()
         lite.mode = offererIsLite ? .lite : .full
         offerer = PeerConnection(
@@ -93,7 +96,8 @@ final class PeerPair {
         while !condition() {
             var next = Instant.distantFuture
             for side in Side.allCases {
-                next = min(next, links[side.rawValue].nextTimeout ?? .distantFuture, self[side].nextTimeout ?? .distantFuture)
+                next = min(
+                    next, links[side.rawValue].nextTimeout ?? .distantFuture, self[side].nextTimeout ?? .distantFuture)
             }
             guard next <= end else {
                 now = end
@@ -136,7 +140,9 @@ final class PeerPair {
     }
 
     func messages(_ side: Side) -> [[UInt8]] {
-        outputs[side.rawValue].compactMap { if case .dataChannelMessage(_, let payload, _) = $0 { payload } else { nil } }
+        outputs[side.rawValue].compactMap {
+            if case .dataChannelMessage(_, let payload, _) = $0 { payload } else { nil }
+        }
     }
 
     func received(_ side: Side) -> [ReceivedRTP] {

@@ -14,7 +14,9 @@ struct ParsedArguments: Sendable {
         guard let text = string(option) else { return nil }
         guard let number = Int(text), range.contains(number) else {
             throw CommandFailure(
-                .usage, "--\(option) takes a whole number\(range.upperBound == .max ? " of at least \(range.lowerBound)" : " from \(range.lowerBound) to \(range.upperBound)"), not '\(text)'")
+                .usage,
+                "--\(option) takes a whole number\(range.upperBound == .max ? " of at least \(range.lowerBound)" : " from \(range.lowerBound) to \(range.upperBound)"), not '\(text)'"
+            )
         }
         return number
     }

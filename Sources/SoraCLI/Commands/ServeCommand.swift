@@ -14,7 +14,8 @@ enum ServeCommand {
             .value("port", "number", short: "p", default: "5000", "Port of signaling; 0 lets the system choose."),
             .value("media-port", "number", default: "0", "UDP port of media; 0 lets the system choose."),
             .value("loops", "number", default: "1", "Event loops, each a thread; a channel lives on one."),
-            .value("video-codec", "codec", default: "VP9", "Codec for clients that name none: VP8, VP9, AV1, H264, H265."),
+            .value(
+                "video-codec", "codec", default: "VP9", "Codec for clients that name none: VP8, VP9, AV1, H264, H265."),
             .flag("verbose", short: "v", "Logs every event."),
         ],
         run: run)
