@@ -1,0 +1,10 @@
+@testable import Sora
+
+/// A track port that writes down what it is told.
+final class RecordingTrack: VideoTrackPort, AudioTrackPort {
+    let journal = Journal()
+    func setEnabled(_ isEnabled: Bool) { journal.add("enabled \(isEnabled)") }
+    func send(_ frame: RTCVideoFrame) { journal.add("frame \(frame.timeStampNs)") }
+    func setVolume(_ volume: Double) { journal.add("volume \(volume)") }
+    func setTapped(_ isTapped: Bool) { journal.add("tapped \(isTapped)") }
+}
