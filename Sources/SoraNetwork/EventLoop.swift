@@ -64,6 +64,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     // Loop-confined.
     private var sources: [Int32: (generation: UInt32, source: any LoopSource)] = [:]
     private var generation: UInt32 = 0
+    private var layers: [ObjectIdentifier: any LoopLayer] = [:]
     private var timers = TimerHeap()
     private var batch: [Work] = []
     private var batchIndex = 0
@@ -237,6 +238,15 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         _ = clinux_epoll_remove(epoll, descriptor)
     }
 
+    /// Keeps an object without a descriptor of its own until ``removeLayer(_:)``, and tells it when the loop
+    /// stops.
+    func addLayer(_ layer: any LoopLayer) {
+        assertOnLoop()
+        layers[ObjectIdentifier(layer)] = layer
+    }
+
+    func removeLayer(_ layer: any LoopLayer) { layers[ObjectIdentifier(layer)] = nil }
+
     /// How many descriptors are watched; for tests of cleanliness.
     package var sourceCount: Int {
         assertOnLoop()
@@ -377,6 +387,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 
     private func closeEverything() {
+        while let layer = layers.popFirst()?.value { layer.loopStops() }
         while let source = sources.first?.value.source { source.loopStops() }
         timers.removeAll()
         flushes.removeAll()
@@ -388,6 +399,12 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 protocol LoopSource: AnyObject {
     func handle(_ events: LoopEvents)
     /// Must unregister and close the descriptor, and call no handler.
+    func loopStops()
+}
+
+/// Something on top of a source, with handlers to let go of.
+protocol LoopLayer: AnyObject {
+    /// Must close, and call no handler.
     func loopStops()
 }
 

@@ -7,7 +7,8 @@ import SoraWire
 /// timer's owner should do so weakly, or the owner cancels the timer when it ends.
 package final class LoopTimer {
     private unowned let loop: EventLoop
-    private let handler: () -> Void
+    /// Nil once the loop has stopped while the timer was set: it will never fire.
+    fileprivate var handler: (() -> Void)?
     /// When it fires; nil while it is not set.
     package fileprivate(set) var deadline: Instant?
     fileprivate var order: UInt64 = 0
@@ -32,7 +33,7 @@ package final class LoopTimer {
         loop.unschedule(self)
     }
 
-    func fire() { handler() }
+    func fire() { handler?() }
 }
 
 /// A binary heap of timers by deadline, then by the order in which they were set. Each timer knows its
@@ -78,8 +79,12 @@ struct TimerHeap {
     }
 
     mutating func removeAll() {
-        for timer in heap { forget(timer) }
+        let timers = heap
         heap.removeAll()
+        for timer in timers {
+            forget(timer)
+            timer.handler = nil  // what it refers to may refer back to the timer
+        }
     }
 
     private func forget(_ timer: LoopTimer) {

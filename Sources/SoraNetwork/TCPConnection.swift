@@ -298,8 +298,8 @@ package struct TCPOptions: Sendable, Equatable {
     /// Between unanswered probes, and how many end the connection. Default 5 s and 3.
     package var keepAliveInterval: Duration = .seconds(5)
     package var keepAliveProbes = 3
-    /// How long written bytes may stay unacknowledged (TCP_USER_TIMEOUT). Default 30 s; nil: the
-    /// kernel's own limit of many minutes.
+    /// How long written bytes may stay unacknowledged, or unsent because the peer's window is shut
+    /// (TCP_USER_TIMEOUT). Default 30 s; nil: the kernel's own limit of many minutes.
     package var userTimeout: Duration? = .seconds(30)
 
     package init() {}

@@ -80,8 +80,8 @@ package final class TLSConnection: ByteStream {
         try prepare()
         base.lowWaterMark = lowWaterMark
         base.isReadingPaused = false
-        // The stream below keeps this one alive until it is closed.
-        base.onEvent = { self.handle($0) }
+        loop.addLayer(self)  // which keeps it alive until it is closed
+        base.onEvent = { [weak self] in self?.handle($0) }
         if let deadline {
             deadlineTimer = loop.scheduleTimer(at: deadline) { [weak self] in
                 self?.fail(.timedOut(stage: "TLS handshake with \(serverName ?? "client")"))
@@ -171,6 +171,7 @@ package final class TLSConnection: ByteStream {
         input = nil
         output = nil
         base.close()
+        loop.removeLayer(self)
     }
 
     private func fail(_ error: NetworkError?) {
@@ -283,6 +284,12 @@ package final class TLSConnection: ByteStream {
         guard state == .open, isAboveLowWater, bufferedAmount <= lowWaterMark else { return }
         isAboveLowWater = false
         onEvent?(.writable)
+    }
+}
+
+extension TLSConnection: LoopLayer {
+    func loopStops() {
+        if state != .closed { shut() }
     }
 }
 

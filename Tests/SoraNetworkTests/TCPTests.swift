@@ -134,12 +134,15 @@ import Testing
         let server = Confined<TCPConnection?>(nil)
         let client = Confined<TCPConnection?>(nil)
         try await lab.run { loop in
+            // A reader that stands still is no failure here, however slow the machine.
+            var options = TCPOptions()
+            options.userTimeout = nil
             let listener = try TCPListener(on: loop, address: loopback)
             listener.onConnection = { connection in
                 server.value = connection  // does not read yet
                 inbox.put("accepted")
             }
-            let connection = try TCPConnection(on: loop, to: listener.localAddress)
+            let connection = try TCPConnection(on: loop, to: listener.localAddress, options: options)
             client.value = connection
             connection.onEvent = { event in
                 if case .writable = event {
