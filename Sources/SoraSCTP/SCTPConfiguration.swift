@@ -42,6 +42,8 @@ package struct SCTPConfiguration: Sendable {
     package var cookieLifetime: Duration = .seconds(60)
     /// First congestion window, in full packets.
     package var initialWindowPackets = 10
+    /// Congestion window after a timeout, in full packets.
+    package var minimumWindowPackets = 4
     /// Upper bound of the congestion window.
     package var maximumCongestionWindow = 16 * 1_048_576
     /// Most packets that leave at once after an acknowledgement.

@@ -81,6 +81,8 @@ extension SCTPAssociation {
         if let sentAt = progress.measured, lastMeasurement.map({ sentAt >= $0 }) ?? true {
             timeout.measured(now - sentAt)
             lastMeasurement = now
+        } else if advance > 0 {
+            timeout.endBackOff()
         }
         congestion.acknowledged(
             bytes: progress.bytes, flight: flightBefore, cumulative: cumulative, advanced: advance > 0,
@@ -104,7 +106,10 @@ extension SCTPAssociation {
     /// Counts a miss for each chunk that left before one that has now been reported, and declares it lost at
     /// the third. Counting by order of transmission finds lost repetitions too.
     private mutating func countMisses(before end: Int, newest: UInt64) {
-        let lost = window.countMisses(before: end, newest: newest, limit: SCTPAssociation.missLimit)
+        // With less in flight than three reports need, and nothing that would bring more, fewer do (RFC 5827).
+        let isTail = window.count <= Int(SCTPAssociation.missLimit) && queue.isEmpty
+        let limit = isTail ? UInt8(max(1, window.count - 1)) : SCTPAssociation.missLimit
+        let lost = window.countMisses(before: end, newest: newest, limit: limit)
         guard !lost.isEmpty else { return }
         if !congestion.isInRecovery {
             congestion.lossDetected(highest: window.next + -1)

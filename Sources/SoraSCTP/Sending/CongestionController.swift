@@ -7,6 +7,7 @@ import SoraWire
 struct CongestionController {
     private let packet: Int
     private let maximumWindow: Int
+    private let minimumWindow: Int
     /// CUBIC's constants: packets per second cubed, and the share kept after a loss.
     private static let aggressiveness = 0.4
     private static let reduction = 0.7
@@ -25,6 +26,7 @@ struct CongestionController {
     init(configuration: SCTPConfiguration) {
         packet = configuration.packetLimit
         maximumWindow = max(configuration.maximumCongestionWindow, 4 * packet)
+        minimumWindow = min(max(configuration.minimumWindowPackets, 1) * packet, maximumWindow)
         window = min(max(configuration.initialWindowPackets, 1) * packet, maximumWindow)
         slowStartThreshold = maximumWindow
     }
@@ -77,11 +79,12 @@ struct CongestionController {
         window = slowStartThreshold
     }
 
-    /// The retransmission timer ran out (RFC 9260, 6.3.3).
+    /// The retransmission timer ran out (RFC 9260, 6.3.3). The window falls to the configured minimum, not to
+    /// one packet: with a single packet in flight every loss costs another timeout, twice as long.
     mutating func timedOut() {
         reduce()
         recoveryPoint = nil
-        window = packet
+        window = min(window, minimumWindow)
     }
 
     /// Nothing was sent for a while: what was learnt about the path is old (RFC 9260, 7.2.1).

@@ -31,7 +31,14 @@ struct RetransmissionTimeout {
             mean = sample
         }
         smoothed = .nanoseconds(mean)
-        current = .nanoseconds(min(max(mean + 4 * variation, minimum), maximum))
+        endBackOff()
+    }
+
+    /// New data was acknowledged: the path carries again, so that the next loss waits no longer than the
+    /// measured round trip asks for. Does nothing before the first measurement.
+    mutating func endBackOff() {
+        guard let smoothed else { return }
+        current = .nanoseconds(min(max(smoothed.wholeNanoseconds + 4 * variation, minimum), maximum))
     }
 
     /// A timer ran out: wait twice as long next time, within the maximum.
