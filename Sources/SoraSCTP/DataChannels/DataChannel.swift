@@ -22,6 +22,8 @@ struct DataChannel {
     var isAcknowledged: Bool
     var outgoingReset = false
     var incomingReset = false
+    /// The peer has closed the next channel of this id too, while we waited for the answer to our reset.
+    var nextIsReset = false
     var isPaused = false
     var unread = RingQueue<Unread>()
     var unreadBytes = 0
@@ -51,7 +53,8 @@ struct DataChannel {
     mutating func receive(_ payload: [UInt8], ppid: UInt32, limit: Int) -> Reception {
         switch state {
         case .connecting: return .tooEarly
-        case .closing: return .nothing
+        // Behind the peer's reset comes its next channel of this id.
+        case .closing: return incomingReset ? .tooEarly : .nothing
         case .open: break
         }
         // The peer knows the channel, so its OPEN has been taken.

@@ -286,10 +286,7 @@ package final class DataChannelTransport {
             if channels[id] != nil { return .bufferedAmountLow(StreamID(id)) }
         case .incomingReset(let ids):
             for id in ids.isEmpty ? channels.ids : ids {
-                _ = early.take(id)
-                channels.update(id) { $0.incomingReset = true }
-                beginClosing(id)
-                finishIfReset(id)
+                receiveReset(id)
             }
         case .outgoingReset(let ids):
             for id in ids {
@@ -305,6 +302,19 @@ package final class DataChannelTransport {
         return nil
     }
 
+    private func receiveReset(_ id: UInt16) {
+        let isKnown: Void? = channels.update(id) { channel in
+            if channel.incomingReset { channel.nextIsReset = true }
+            channel.incomingReset = true
+        }
+        guard isKnown != nil else {
+            _ = early.take(id)
+            return
+        }
+        beginClosing(id)
+        finishIfReset(id)
+    }
+
     private func finishIfReset(_ id: UInt16) {
         guard let channel = channels[id], channel.isReset, channel.unread.isEmpty else { return }
         finishClosing(id)
@@ -317,6 +327,11 @@ package final class DataChannelTransport {
         association.queue.remove(id)
         if (id & 1 == 0) == isDTLSClient { lowestFreeID = min(lowestFreeID, Int(id)) }
         outputs.append(.channelClosed(StreamID(id)))
+        // What came for the id's next channel meanwhile.
+        for message in early.take(id) {
+            if let output = receive(message) { outputs.append(output) }
+        }
+        if channel.nextIsReset { receiveReset(id) }
     }
 }
 
@@ -331,7 +346,7 @@ extension DataChannelTransport {
             return nil
         }
         if message.ppid == PayloadProtocol.control {
-            receiveControl(payload, on: id)
+            if channels[id]?.incomingReset == true { keepEarly(message) } else { receiveControl(payload, on: id) }
             return nil
         }
         let limit = configuration.maximumMessageSize

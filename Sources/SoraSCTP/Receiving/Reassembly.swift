@@ -94,19 +94,22 @@ struct Reassembly {
 
     // MARK: Fragments
 
-    /// Takes the DATA chunk whose user data is `packet[range]`.
+    /// Takes the DATA chunk whose user data is `packet[range]`. `unread` bytes wait for the application.
+    ///
+    /// The next TSN in order is taken although fragments fill the window, since only it can empty it; it is
+    /// refused only if what the application has not read fills the window alone.
     mutating func receive(_ header: DataChunk, packet: [UInt8], range: Range<Int>, unread: Int) -> Outcome {
         let ahead = header.tsn - received.cumulative
-        if ahead == 1 && !received.hasGaps {
+        let isBlocked = readyBytes + unread >= windowLimit
+        if ahead == 1 && !received.hasGaps && !isBlocked {
             received.advance()
             consume(header, packet, range)
             if pendingReset != nil { performPendingReset() }
             return .inOrder
         }
         guard ahead > 0 else { return .duplicate }
-        guard ahead <= ReceivedTSNs.maximumGap else { return .refused }
+        guard ahead <= ReceivedTSNs.maximumGap, !isBlocked else { return .refused }
         if ahead == 1 {
-            // The TSN that closes the first gap is always taken, whatever the window says.
             received.advance()
             consume(header, packet, range)
             if pendingReset != nil { performPendingReset() }
@@ -114,7 +117,8 @@ struct Reassembly {
             return .inOrder
         }
         guard !received.contains(header.tsn) else { return .duplicate }
-        guard heldBytes + readyBytes + unread + range.count <= windowLimit else { return .refused }
+        let size = range.count + Reassembly.overhead
+        guard heldBytes + readyBytes + unread + size <= windowLimit else { return .refused }
         let cumulativeBefore = received.capacity
         if received.insert(header.tsn) { regrow(from: cumulativeBefore) }
         store(header, Array(packet[range]))
