@@ -69,14 +69,22 @@ extension SCTPAssociation {
         _ progress: inout Progress
     ) {
         progress.bytes += length
-        if order > progress.newest { progress.newest = order }
-        if transmissions == 1 { progress.measured = max(progress.measured ?? sentAt, sentAt) }
+        if transmissions == 1 {
+            progress.measured = max(progress.measured ?? sentAt, sentAt)
+            if order > progress.newest { progress.newest = order }
+        } else if order > progress.newest, now - sentAt >= timeout.shortest ?? .zero {
+            // Sooner than any round trip it was the first copy that arrived, which says nothing of others.
+            progress.newest = order
+        }
         queue.update(stream) { $0.outstanding -= 1 }
     }
 
     private mutating func finishAcknowledgement(
         _ progress: Progress, advance: Int, flightBefore: Int, cumulative: TSN, lastGap: Int
     ) {
+        if let sentAt = progress.measured, let shortest = timeout.shortest {
+            congestion.measured(now - sentAt, shortest: shortest)
+        }
         // One measurement a round trip: of a chunk that left after the last measurement was taken.
         if let sentAt = progress.measured, lastMeasurement.map({ sentAt >= $0 }) ?? true {
             timeout.measured(now - sentAt)
@@ -87,7 +95,8 @@ extension SCTPAssociation {
         congestion.acknowledged(
             bytes: progress.bytes, flight: flightBefore, cumulative: cumulative, advanced: advance > 0,
             roundTrip: timeout.smoothed, now: now)
-        if lastGap > 0, progress.newest > 0 || advance > 0 { countMisses(before: lastGap, newest: progress.newest) }
+        if lastGap > 0, progress.newest > 0 { countMisses(before: lastGap, newest: progress.newest, flightBefore) }
+        congestion.continueRecovery(delivered: progress.bytes, flight: window.flight)
         if window.isEmpty {
             retransmissionTimer = nil
         } else if advance > 0 || retransmissionTimer == nil {
@@ -105,14 +114,14 @@ extension SCTPAssociation {
 
     /// Counts a miss for each chunk that left before one that has now been reported, and declares it lost at
     /// the third. Counting by order of transmission finds lost repetitions too.
-    private mutating func countMisses(before end: Int, newest: UInt64) {
+    private mutating func countMisses(before end: Int, newest: UInt64, _ flightBefore: Int) {
         // With less in flight than three reports need, and nothing that would bring more, fewer do (RFC 5827).
         let isTail = window.count <= Int(SCTPAssociation.missLimit) && queue.isEmpty
         let limit = isTail ? UInt8(max(1, window.count - 1)) : SCTPAssociation.missLimit
         let lost = window.countMisses(before: end, newest: newest, limit: limit)
         guard !lost.isEmpty else { return }
         if !congestion.isInRecovery {
-            congestion.lossDetected(highest: window.next + -1)
+            congestion.lossDetected(highest: window.next + -1, flight: flightBefore)
             retransmitsAtOnce = true
         }
         statistics.fastRetransmissions += lost.count

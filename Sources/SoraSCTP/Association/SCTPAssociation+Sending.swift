@@ -63,7 +63,7 @@ extension SCTPAssociation {
         let duplicates = sack.duplicates
         let gaps =
             reassembly.received.hasGaps
-            ? reassembly.received.gapBlocks(limit: max(0, min(room - duplicates.count, 256))) : []
+            ? reassembly.received.gapBlocks(limit: max(0, room - duplicates.count)) : []
         let available = availableWindow
         SackChunk.write(
             cumulative: reassembly.cumulative, receiverWindow: UInt32(truncatingIfNeeded: available), gaps: gaps,
@@ -182,6 +182,7 @@ extension SCTPAssociation {
             sent.sentAt = now
             sent.misses = 0
         }
+        congestion.sent(bytes: chunk.length)
         statistics.retransmissions += 1
         // RFC 9260, 6.3.2 R3 and 7.2.4: the earliest outstanding one restarts the timer.
         if offset == 0 { retransmissionTimer = now + timeout.current }
@@ -217,6 +218,7 @@ extension SCTPAssociation {
         }
         DataChunk(flags: flags, tsn: window.next, stream: chunk.stream, ssn: chunk.ssn, ppid: chunk.ppid)
             .write(to: &writer, payload: chunk.payload, range: chunk.start..<(chunk.start + chunk.length))
+        congestion.sent(bytes: chunk.length)
         window.append(chunk)
         noteBuffered(slot, before: before)
         return true

@@ -17,6 +17,18 @@ struct CongestionController {
     /// TSN that must be acknowledged to leave fast recovery; nil outside.
     private(set) var recoveryPoint: TSN?
 
+    /// Proportional rate reduction (RFC 6937): flight when the loss was found, and since then bytes delivered
+    /// and sent.
+    private var flightAtLoss = 1
+    private var deliveredInRecovery = 0
+    private var sentInRecovery = 0
+    /// Round trips in a row that show a queue building up, and that show none (HyStart++, RFC 9406).
+    private var delayedSamples = 0
+    private var promptSamples = 0
+    /// While a queue is suspected slow start grows at a quarter of its pace; it ends when this many bytes
+    /// have been acknowledged. Nil otherwise.
+    private var conservativeBytes: Int?
+
     private var windowBeforeLoss = 0.0
     private var epochStart: Instant?
     private var timeToPlateau = 0.0
@@ -41,12 +53,22 @@ struct CongestionController {
         if let point = recoveryPoint {
             guard cumulative - point >= 0 else { return }
             recoveryPoint = nil
+            window = slowStartThreshold
             return
         }
         // A window that the sender did not fill says nothing about the path.
         guard advanced, bytes > 0, flight + packet > window else { return }
         if isInSlowStart {
-            window = min(window + min(bytes, 16 * packet), maximumWindow)
+            guard let left = conservativeBytes else {
+                window = min(window + min(bytes, 16 * packet), maximumWindow)
+                return
+            }
+            window = min(window + min(bytes / 4, 4 * packet), maximumWindow)
+            conservativeBytes = left - bytes
+            if left <= bytes {
+                conservativeBytes = nil
+                slowStartThreshold = window
+            }
             return
         }
         let size = Double(window) / Double(packet)
@@ -71,12 +93,52 @@ struct CongestionController {
         window = min(window + max(whole, 0), maximumWindow)
     }
 
-    /// Gaps show a loss. Reduces once per window in flight; `highest` is the last TSN sent.
-    mutating func lossDetected(highest: TSN) {
+    /// A measured round trip in slow start: once a queue has built up, growth slows down before it overflows.
+    mutating func measured(_ roundTrip: Duration, shortest: Duration) {
+        guard isInSlowStart, recoveryPoint == nil, window >= 16 * packet else { return }
+        let margin = min(max(shortest / 8, .milliseconds(4)), .milliseconds(16))
+        if roundTrip > shortest + margin {
+            delayedSamples += 1
+            promptSamples = 0
+            if delayedSamples >= 8, conservativeBytes == nil { conservativeBytes = 5 * window }
+        } else {
+            delayedSamples = 0
+            promptSamples += 1
+            if promptSamples >= 8 { conservativeBytes = nil }
+        }
+    }
+
+    /// Gaps show a loss. Reduces once per window in flight; `highest` is the last TSN sent and `flight` what
+    /// was outstanding before the loss was known.
+    mutating func lossDetected(highest: TSN, flight: Int) {
         guard recoveryPoint == nil else { return }
         recoveryPoint = highest
+        flightAtLoss = max(flight, 1)
+        deliveredInRecovery = 0
+        sentInRecovery = 0
         reduce()
         window = slowStartThreshold
+    }
+
+    /// In recovery each acknowledgement lets out a share of what it delivered, so that repetitions go on even
+    /// where much of the flight is lost without our knowing. `flight` is what is outstanding now.
+    mutating func continueRecovery(delivered: Int, flight: Int) {
+        guard recoveryPoint != nil else { return }
+        deliveredInRecovery += delivered
+        let allowed: Int
+        if flight > slowStartThreshold {
+            let share = Double(deliveredInRecovery) * Double(slowStartThreshold) / Double(flightAtLoss)
+            allowed = Int(share) - sentInRecovery
+        } else {
+            let room = max(deliveredInRecovery - sentInRecovery, delivered) + packet
+            allowed = min(slowStartThreshold - flight, room)
+        }
+        window = max(flight + max(allowed, 0), packet)
+    }
+
+    /// Data left in recovery.
+    mutating func sent(bytes: Int) {
+        if recoveryPoint != nil { sentInRecovery += bytes }
     }
 
     /// The retransmission timer ran out (RFC 9260, 6.3.3). The window falls to the configured minimum, not to
@@ -97,6 +159,9 @@ struct CongestionController {
         windowBeforeLoss = Double(window) / Double(packet)
         slowStartThreshold = max(Int(Double(window) * CongestionController.reduction), 4 * packet)
         epochStart = nil
+        conservativeBytes = nil
+        delayedSamples = 0
+        promptSamples = 0
     }
 
     /// Newton's method; the core has no Foundation.

@@ -8,6 +8,8 @@ struct RetransmissionTimeout {
     private var variation: Int64 = 0
     /// Smoothed round trip; nil before the first measurement.
     private(set) var smoothed: Duration?
+    /// Shortest round trip seen.
+    private(set) var shortest: Duration?
     /// How long to wait for an acknowledgement now, back-off included.
     private(set) var current: Duration
 
@@ -21,6 +23,7 @@ struct RetransmissionTimeout {
     /// Takes a measurement of data that was sent once (Karn's rule is the caller's). Ends the back-off.
     mutating func measured(_ roundTrip: Duration) {
         let sample = min(max(roundTrip.wholeNanoseconds, 0), 3_600_000_000_000)
+        shortest = min(shortest ?? .nanoseconds(sample), .nanoseconds(sample))
         let mean: Int64
         if let smoothed {
             let old = smoothed.wholeNanoseconds
