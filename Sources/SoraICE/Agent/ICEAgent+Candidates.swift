@@ -3,8 +3,10 @@ import SoraWire
 // Remote candidates and the pairs that they make (RFC 8445, 6.1.2).
 extension ICEAgent {
     /// Stores a candidate that was signalled, and pairs it.
-    func addRemote(_ candidate: ICECandidate, at address: SocketAddress) {
-        guard candidate.transport == .udp, ICEAgent.isReachable(address) else { return }
+    func addRemote(_ candidate: ICECandidate, at address: SocketAddress, now: Instant) {
+        guard candidate.transport == .udp || configuration.usesTCPCandidates && candidate.tcpType == .passive,
+            ICEAgent.isReachable(address)
+        else { return }
         if let known = remoteCandidates.firstIndex(where: {
             $0.socketAddress == address && $0.transport == candidate.transport
         }) {
@@ -19,7 +21,8 @@ extension ICEAgent {
         }
         guard remoteCandidates.count < configuration.remoteCandidateLimit else { return }
         remoteCandidates.append(candidate)
-        formPairs()
+        if candidate.transport == .tcp { connect(to: candidate, at: address) }
+        formPairs(now: now)
     }
 
     /// Asks for the address of a candidate that is a name, and waits for nothing.
@@ -42,7 +45,7 @@ extension ICEAgent {
     }
 
     /// Makes the pairs that do not exist yet. A lite agent makes pairs from the peer's checks only.
-    func formPairs() {
+    func formPairs(now: Instant) {
         guard configuration.mode == .full, remoteCredentials != nil else { return }
         for candidate in remoteCandidates {
             guard let address = candidate.socketAddress else { continue }
@@ -50,6 +53,15 @@ extension ICEAgent {
                 for socket in sockets where ICEAgent.canPair(socket.address.ip, address.ip) {
                     addPair(path: .socket(socket.id), local: socket.candidate, remote: candidate, address: address)
                 }
+            }
+            guard candidate.transport == .udp else { continue }
+            for attempt in attempts {
+                guard let local = attempt.candidate, let relayed = local.socketAddress,
+                    relayed.ip.isV4 == address.ip.isV4, !address.ip.isLoopback || relayed.ip.isLoopback
+                else { continue }
+                attempt.allocation?.permit(address.ip, now: now)
+                addPair(path: .relay(attempt.id), local: local, remote: candidate, address: address)
+                drain(attempt.id, now: now)
             }
         }
     }
@@ -77,7 +89,8 @@ extension ICEAgent {
         case .socket(let id):
             guard configuration.transportPolicy == .all else { return nil }
             return sockets.first { $0.id == id }?.candidate
-        case .relay, .stream: return nil
+        case .relay(let id): return attempts.first { $0.id == id }?.candidate
+        case .stream(let id): return connections[ICEStreamID(id)]?.local
         }
     }
 
@@ -121,7 +134,7 @@ extension ICEAgent {
         transactions = transactions.filter { checklist.index(of: $0.value.pairID) != nil }
         if let nominatingID, checklist.index(of: nominatingID) == nil { self.nominatingID = nil }
         guard let lost else { return }
-        select(nil)
+        select(nil, now: now)
         failAt = (lost.lastAnswer ?? now) + configuration.consentTimeout
         recover(now: now)
     }
@@ -152,7 +165,7 @@ extension ICEAgent {
         let wrong = earlyFragments.filter { $0.value != fragment }.map(\.key)
         earlyFragments = [:]
         guard !wrong.isEmpty else { return }
-        if let selectedID, wrong.contains(selectedID) { select(nil) }
+        if let selectedID, wrong.contains(selectedID) { select(nil, now: .zero) }
         checklist.remove { wrong.contains($0.id) }
     }
 }

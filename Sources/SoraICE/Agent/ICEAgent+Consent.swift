@@ -23,6 +23,7 @@ extension ICEAgent {
         var earliest = Instant.distantFuture
         func consider(_ time: Instant?) { if let time, time < earliest { earliest = time } }
         if selectedID == nil { consider(failAt) }
+        consider(nextServerTimeout)
         if configuration.mode == .lite {
             if let lastHeard {
                 consider(lastHeard + configuration.liteFailedTimeout)
@@ -52,13 +53,14 @@ extension ICEAgent {
         guard state != .closed, state != .failed else { return }
         defer { finish(now) }
         if selectedID == nil, let failAt, now >= failAt {
-            fail()
+            fail(now: now)
             return
         }
         if configuration.mode == .lite {
-            if let lastHeard, now >= lastHeard + configuration.liteFailedTimeout { fail() }
+            if let lastHeard, now >= lastHeard + configuration.liteFailedTimeout { fail(now: now) }
             return
         }
+        handleServerTimeouts(now: now)
         retransmitChecks(now: now)
         keepConsent(now: now)
     }
@@ -93,6 +95,11 @@ extension ICEAgent {
     func finish(_ now: Instant) {
         isTimeoutCached = false
         guard state != .closed, state != .failed else { return }
+        updateGathering(now: now)
+        if hasNoRelayLeft, remoteCredentials != nil {
+            fail(now: now)
+            return
+        }
         pumpChecks(now: now)
         updateSelection(now: now)
         startConsent(now: now)
@@ -131,8 +138,8 @@ extension ICEAgent {
         }
     }
 
-    func fail() {
-        select(nil)
+    func fail(now: Instant) {
+        select(nil, now: now)
         transactions = [:]
         for pair in checklist.pairs {
             checklist.update(pair.id) {

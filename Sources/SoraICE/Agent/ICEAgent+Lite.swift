@@ -12,7 +12,7 @@ extension ICEAgent {
         if nominates {
             adoptNomination(id, now: now)
         } else if selectedID == nil {
-            select(id)
+            select(id, now: now)
         }
     }
 

@@ -26,11 +26,11 @@ extension ICEAgent {
         let nominated = pool.filter(\.isNominated)
         if !nominated.isEmpty {
             if !nominated.contains(where: { $0.id == selectedID }) {
-                select(nominated.max { $0.lastAnswer ?? .zero < $1.lastAnswer ?? .zero }?.id)
+                select(nominated.max { $0.lastAnswer ?? .zero < $1.lastAnswer ?? .zero }?.id, now: now)
             }
             return
         }
-        select(best.id)
+        select(best.id, now: now)
         if isControlling, nominatingID == nil, mayNominate(best, now: now) {
             sendCheck(best.id, nominating: true, now: now)
         }
@@ -69,11 +69,11 @@ extension ICEAgent {
                 > checklist[index].priority(isControlling: role == .controlling)
             guard silent || isNew && !(isYoung && isBetter) else { return }
         }
-        select(id)
+        select(id, now: now)
     }
 
     /// Puts a pair into use, or none.
-    func select(_ id: Int?) {
+    func select(_ id: Int?, now: Instant) {
         guard id != selectedID else { return }
         if let old = selectedID { checklist.update(old) { $0.nextConsentCheck = nil } }
         guard let id, let index = checklist.index(of: id) else {
@@ -88,13 +88,17 @@ extension ICEAgent {
         selectedRemote = pair.remoteAddress
         wasConnected = true
         failAt = nil
+        if case .relay(let relay) = pair.path {
+            attempts.first { $0.id == relay }?.allocation?.bind(pair.remoteAddress, now: now)
+            drain(relay, now: now)
+        }
         emit(.selectedPairChanged(local: pair.local, remote: pair.remote))
     }
 
     /// The pair in use ended and there is no other.
     private func loseSelection(now: Instant) {
         let last = selectedID.flatMap { checklist.index(of: $0) }.flatMap { checklist[$0].lastAnswer }
-        select(nil)
+        select(nil, now: now)
         failAt = (last ?? now) + configuration.consentTimeout
         recover(now: now)
     }

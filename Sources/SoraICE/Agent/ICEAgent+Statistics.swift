@@ -46,5 +46,6 @@ extension ICEAgent {
     /// The candidates of ours that exist now, as they were announced.
     package var localCandidates: [ICECandidate] {
         (configuration.transportPolicy == .all ? sockets.map(\.candidate) : []) + gathered.map(\.candidate)
+            + attempts.compactMap(\.candidate)
     }
 }

@@ -80,7 +80,21 @@ package final class ICEAgent {
 
     /// Server-reflexive candidates.
     var gathered: [GatheredCandidate] = []
-    var isGatheringFinished = true
+    /// Tries to use servers, in the order of their start.
+    var attempts: [ICEServerAttempt] = []
+    var nextAttemptID = 0
+    /// Addresses of servers, by their place in the configuration.
+    var serverAddresses: [Int: [IPAddress]] = [:]
+    /// Servers whose names are being looked up, by token.
+    var lookups: [Int: ICEServerLookup] = [:]
+    /// A round of gathering is under way and its end has not been reported.
+    var isGathering = false {
+        didSet { if isGathering { hasGathered = true } }
+    }
+    private(set) var hasGathered = false
+    /// Connections to TCP candidates of the peer.
+    var connections: [ICEStreamID: ICETCPConnection] = [:]
+    var nextStreamID = 0
 
     var outputs: [Output] = []
     var outputHead = 0
@@ -119,7 +133,7 @@ package final class ICEAgent {
         dropEarlyPairs()
         if state == .new || state == .failed { setState(.checking) }
         if selectedID == nil { failAt = now + configuration.connectTimeout }
-        formPairs()
+        formPairs(now: now)
         // Checks of the peer that came before its credentials are answered in kind now.
         for pair in checklist.pairs where pair.lastRequest != nil && pair.state == .waiting {
             checklist.trigger(pair.id)
@@ -137,9 +151,16 @@ package final class ICEAgent {
             priority: ICECandidate.priority(type: .host, rank: nextRank(of: address.ip)),
             address: .ip(address), type: .host)
         sockets.append(LocalSocket(id: id, candidate: candidate, address: address))
-        guard configuration.transportPolicy == .all else { return }
-        announce(candidate)
-        formPairs()
+        isGathering = true
+        if configuration.transportPolicy == .all {
+            announce(candidate)
+            if configuration.usesTCPCandidates { announce(tcpCandidate(at: address.ip)) }
+            for known in remoteCandidates where known.transport == .tcp {
+                if let address = known.socketAddress { connect(to: known, at: address) }
+            }
+            formPairs(now: now)
+        }
+        gather(now: now)
     }
 
     /// Takes a socket out of use, as when its interface went down. If the pair in use was on it, another takes over.
@@ -147,7 +168,11 @@ package final class ICEAgent {
         guard sockets.contains(where: { $0.id == id }) else { return }
         defer { finish(now) }
         sockets.removeAll { $0.id == id }
-        removePairs(now: now) { $0.path == .socket(id) }
+        let relays = removeAttempts(of: id)
+        removePairs(now: now) { pair in
+            if case .relay(let relay) = pair.path { return relays.contains(relay) }
+            return pair.path == .socket(id)
+        }
     }
 
     /// Adds a candidate of the peer, at any time. What cannot be used is ignored.
@@ -160,7 +185,7 @@ package final class ICEAgent {
         }
         defer { finish(now) }
         switch candidate.address {
-        case .ip(let address): addRemote(candidate, at: address)
+        case .ip(let address): addRemote(candidate, at: address, now: now)
         case .name(let name, _): resolve(name, candidate)
         }
     }
@@ -168,11 +193,12 @@ package final class ICEAgent {
     /// The answer to ``Output/resolve(name:token:)``; empty if there is none.
     package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {
         defer { finish(now) }
+        if noteLookup(token, addresses, now: now) { return }
         guard var candidate = names.removeValue(forKey: token), state != .closed else { return }
         let port = candidate.address.port
         for address in addresses.prefix(4) {
             candidate.address = .ip(SocketAddress(address, port: port))
-            addRemote(candidate, at: SocketAddress(address, port: port))
+            addRemote(candidate, at: SocketAddress(address, port: port), now: now)
         }
     }
 
@@ -180,13 +206,41 @@ package final class ICEAgent {
     ///
     /// Returns the application data of a datagram that came from the peer, straight or relayed (then
     /// unwrapped). Nil for STUN and for what comes from anybody else.
-    package func handle(_ datagram: Datagram, now: Instant) -> [UInt8]? {
+    package func handle(_ datagram: consuming Datagram, now: Instant) -> [UInt8]? {
         guard state != .closed else { return nil }
-        return receive(datagram.payload, on: .socket(datagram.socket), from: datagram.remote, now: now)
+        let socket = datagram.socket
+        let remote = datagram.remote
+        if !attempts.isEmpty, let index = attemptIndex(socket: socket, remote: remote) {
+            return handleServer(datagram.payload, at: index, on: socket, from: remote, now: now)
+        }
+        return receive(datagram.payload, on: .socket(socket), from: remote, now: now)
+    }
+
+    /// What came from a server's address: ChannelData and Data indications are unwrapped. A peer may be there, too.
+    private func handleServer(
+        _ packet: consuming [UInt8], at index: Int, on socket: SocketID, from remote: SocketAddress, now: Instant
+    ) -> [UInt8]? {
+        let id = attempts[index].id
+        if TURNChannelData.isChannelData(packet) {
+            guard let delivery = attempts[index].allocation?.receive(packet, now: now) else { return nil }
+            return receive(delivery.payload, on: .relay(id), from: delivery.peer, now: now)
+        }
+        guard STUNMessage.looksLikeSTUN(packet), let message = try? STUNMessage(parsing: packet) else {
+            return receive(packet, on: .socket(socket), from: remote, now: now)
+        }
+        let (isHandled, relayed) = handleServerMessage(message, from: remote, on: socket, now: now)
+        guard isHandled else {
+            handle(message, on: .socket(socket), from: remote, now: now)
+            finish(now)
+            return nil
+        }
+        if relayed == nil || message.messageClass != .indication { finish(now) }
+        guard let (relay, delivery) = relayed else { return nil }
+        return receive(delivery.payload, on: .relay(relay), from: delivery.peer, now: now)
     }
 
     /// What arrived on a path, without any framing of servers and streams.
-    func receive(_ packet: [UInt8], on path: ICEPath, from remote: SocketAddress, now: Instant) -> [UInt8]? {
+    func receive(_ packet: consuming [UInt8], on path: ICEPath, from remote: SocketAddress, now: Instant) -> [UInt8]? {
         if STUNMessage.looksLikeSTUN(packet) {
             guard let message = try? STUNMessage(parsing: packet) else { return nil }
             defer { finish(now) }
@@ -227,16 +281,20 @@ package final class ICEAgent {
         remoteCredentials = nil
         remoteKey = nil
         updateUsernames()
-        for socket in sockets where configuration.transportPolicy == .all { announce(socket.candidate) }
+        for candidate in localCandidates { announce(candidate) }
         if state == .failed { setState(.checking) }
     }
 
-    /// Ends everything. Nothing is sent afterwards.
+    /// Ends everything: gives relays back and closes connections. Nothing is sent to the peer afterwards.
     package func close(now: Instant) {
         guard state != .closed else { return }
         transactions = [:]
         checklist.remove { _ in true }
-        select(nil)
+        select(nil, now: now)
+        releaseServers(now: now)
+        closeConnections()
+        sockets = []
+        gathered = []
         setState(.closed)
         isTimeoutCached = false
     }
@@ -255,8 +313,11 @@ package final class ICEAgent {
         return output
     }
 
-    /// Application data (DTLS, SRTP) made ready for the pair in use; nil while there is none.
-    package func datagram(for payload: [UInt8]) -> Datagram? {
+    /// Application data (DTLS, SRTP) made ready for the pair in use; in a relay it is wrapped.
+    ///
+    /// Nil while there is none, and also where the pair goes over a connection: then ``poll()`` has an
+    /// ``Output/writeStream(_:_:)`` with it.
+    package func datagram(for payload: consuming [UInt8]) -> Datagram? {
         guard let id = selectedID, let path = selectedPath, let remote = selectedRemote else { return nil }
         if let index = checklist.index(of: id) {
             checklist[index].statistics.packetsSent &+= 1
@@ -264,7 +325,16 @@ package final class ICEAgent {
         }
         switch path {
         case .socket(let socket): return Datagram(socket: socket, remote: remote, payload: payload)
-        case .relay, .stream: return nil
+        case .relay(let relay):
+            guard let attempt = attempts.first(where: { $0.id == relay }),
+                let packet = attempt.allocation?.wrap(payload, to: remote)
+            else { return nil }
+            if let socket = attempt.socket { return Datagram(socket: socket, remote: attempt.address, payload: packet) }
+            if let stream = attempt.stream { emit(.writeStream(stream, packet)) }
+            return nil
+        case .stream(let stream):
+            if let framed = StreamFramer.frame(payload) { emit(.writeStream(ICEStreamID(stream), framed)) }
+            return nil
         }
     }
 
@@ -299,7 +369,13 @@ package final class ICEAgent {
     func send(_ packet: [UInt8], by path: ICEPath, to remote: SocketAddress) {
         switch path {
         case .socket(let socket): emit(.transmit(Datagram(socket: socket, remote: remote, payload: packet)))
-        case .relay, .stream: break
+        case .relay(let id):
+            guard let attempt = attempts.first(where: { $0.id == id }),
+                let wrapped = attempt.allocation?.wrap(packet, to: remote)
+            else { return }
+            sendToServer(wrapped, attempt)
+        case .stream(let id):
+            if let framed = StreamFramer.frame(packet) { emit(.writeStream(ICEStreamID(id), framed)) }
         }
     }
 

@@ -8,16 +8,20 @@ struct STUNRetransmission: Sendable, Equatable {
     enum Event: Equatable { case retransmit, timeout }
 
     static let initialInterval = Duration.milliseconds(500)
-    private static let maximumCount = 7
     private static let streamTimeout = Duration.milliseconds(39_500)
 
     private(set) var next: Instant
     private(set) var sent = 1
     private var interval: Duration
     private let isReliable: Bool
+    private let maximumCount: Int
 
-    init(now: Instant, isReliable: Bool = false, initialInterval: Duration = STUNRetransmission.initialInterval) {
+    init(
+        now: Instant, isReliable: Bool = false, initialInterval: Duration = STUNRetransmission.initialInterval,
+        maximumCount: Int = 7
+    ) {
         self.isReliable = isReliable
+        self.maximumCount = maximumCount
         interval = initialInterval
         next = now + (isReliable ? STUNRetransmission.streamTimeout : initialInterval)
     }
@@ -25,10 +29,10 @@ struct STUNRetransmission: Sendable, Equatable {
     /// What to do at `now`; nil if it is too early.
     mutating func handleTimeout(now: Instant) -> Event? {
         guard now >= next else { return nil }
-        if isReliable || sent >= STUNRetransmission.maximumCount { return .timeout }
+        if isReliable || sent >= maximumCount { return .timeout }
         sent += 1
         interval = interval * 2
-        next = now + (sent == STUNRetransmission.maximumCount ? STUNRetransmission.initialInterval * 16 : interval)
+        next = now + (sent == maximumCount ? STUNRetransmission.initialInterval * 16 : interval)
         return .retransmit
     }
 }
