@@ -222,10 +222,11 @@ package final class ICEAgent {
     ) -> [UInt8]? {
         let id = attempts[index].id
         if TURNChannelData.isChannelData(packet) {
-            guard let delivery = attempts[index].allocation?.receive(packet, now: now) else { return nil }
+            guard let allocation = attempts[index].allocation, let delivery = allocation.receive(packet, now: now)
+            else { return nil }
             return receive(delivery.payload, on: .relay(id), from: delivery.peer, now: now)
         }
-        guard STUNMessage.looksLikeSTUN(packet), let message = try? STUNMessage(parsing: packet) else {
+        guard STUNMessage.looksLikeSTUN(packet), let message = try? STUNMessage(parsing: copy packet) else {
             return receive(packet, on: .socket(socket), from: remote, now: now)
         }
         let (isHandled, relayed) = handleServerMessage(message, from: remote, on: socket, now: now)
