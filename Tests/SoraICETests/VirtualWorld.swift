@@ -46,6 +46,8 @@ final class VirtualWorld {
     private(set) var now = Instant.zero + .seconds(1_000)
     private(set) var hosts: [VirtualHost] = []
     var servers: [any VirtualServer] = []
+    /// Objects that live as long as the world.
+    var companions: [AnyObject] = []
     var signalingDelay = Duration.zero
     /// True loses the datagram, before it enters the network.
     var loses: ((EmulatedNetwork.Packet) -> Bool)?

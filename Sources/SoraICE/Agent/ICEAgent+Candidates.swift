@@ -17,6 +17,8 @@ extension ICEAgent {
             where pair.remoteAddress == address && pair.remote.transport == candidate.transport {
                 checklist.update(pair.id) { $0.remote = candidate }
             }
+            // Its own check showed it to one of our candidates only; now it is paired with all.
+            formPairs(now: now)
             return
         }
         guard remoteCandidates.count < configuration.remoteCandidateLimit else { return }

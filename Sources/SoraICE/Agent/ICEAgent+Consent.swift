@@ -134,7 +134,9 @@ extension ICEAgent {
             return
         } else {
             let isBusy = checklist.pairs.contains { $0.state == .waiting || $0.state == .inProgress }
-            setState(pair.isNominated && !isBusy && isGatheringFinished ? .completed : .connected)
+            // Once completed it stays so while a nominated pair works, whatever else is checked meanwhile.
+            let isComplete = pair.isNominated && (state == .completed || !isBusy && isGatheringFinished)
+            setState(isComplete ? .completed : .connected)
         }
     }
 

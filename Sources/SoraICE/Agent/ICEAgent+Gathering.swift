@@ -45,22 +45,30 @@ extension ICEAgent {
         return true
     }
 
-    private func makeAttempt(_ index: Int, address: SocketAddress?, socket: LocalSocket?, now: Instant) -> ICEServerAttempt {
+    private func makeAttempt(_ index: Int, address: SocketAddress?, socket: LocalSocket?, now: Instant)
+        -> ICEServerAttempt
+    {
         nextAttemptID += 1
         let uri = configuration.servers[index].uri
         let report = ICEServerReport(
             server: uri, address: address, localAddress: socket?.address,
             status: uri.transport.isStream ? .connecting : .requesting, startedAt: now)
         return ICEServerAttempt(
-            id: nextAttemptID, serverIndex: index, address: address ?? SocketAddress(.anyV4, port: 0), socket: socket?.id,
+            id: nextAttemptID, serverIndex: index, address: address ?? SocketAddress(.anyV4, port: 0),
+            socket: socket?.id,
             report: report)
     }
 
     private func startAttempts(_ index: Int, now: Instant) {
         let server = configuration.servers[index]
-        guard let addresses = serverAddresses[index], server.uri.isTURN || configuration.transportPolicy == .all else { return }
+        guard let addresses = serverAddresses[index], server.uri.isTURN || configuration.transportPolicy == .all else {
+            return
+        }
         if server.uri.transport.isStream {
-            guard !attempts.contains(where: { $0.serverIndex == index && ($0.isRunning || $0.report.status == .succeeded) })
+            guard
+                !attempts.contains(where: {
+                    $0.serverIndex == index && ($0.isRunning || $0.report.status == .succeeded)
+                })
             else { return }
             attempts.removeAll { $0.serverIndex == index && $0.retryAt == nil }
             guard !attempts.contains(where: { $0.serverIndex == index }), let first = addresses.first else { return }
@@ -73,7 +81,8 @@ extension ICEAgent {
             else { continue }
             let address = SocketAddress(ip, port: server.uri.port)
             let isKnown = attempts.contains {
-                $0.socket == socket.id && ($0.serverIndex == index || $0.address == address && $0.allocation != nil && server.uri.isTURN)
+                $0.socket == socket.id
+                    && ($0.serverIndex == index || $0.address == address && $0.allocation != nil && server.uri.isTURN)
             }
             if isKnown { continue }
             var attempt = makeAttempt(index, address: address, socket: socket, now: now)
@@ -119,13 +128,16 @@ extension ICEAgent {
         emit(
             .openStream(
                 StreamRequest(
-                    id: stream, address: attempts[index].address, tlsServerName: uri.transport == .tls ? uri.host : nil)))
+                    id: stream, address: attempts[index].address, tlsServerName: uri.transport == .tls ? uri.host : nil)
+            ))
     }
 
     // MARK: STUN servers
 
     private func discover(_ id: Int, now: Instant) {
-        guard let index = attempts.firstIndex(where: { $0.id == id }), let socket = attempts[index].socket else { return }
+        guard let index = attempts.firstIndex(where: { $0.id == id }), let socket = attempts[index].socket else {
+            return
+        }
         let transactionID = STUNTransactionID(random: &random)
         let packet = STUNMessage(.request, .binding, transactionID: transactionID).serialized(fingerprint: true)
         attempts[index].discovery = OutstandingCheck(
@@ -136,7 +148,8 @@ extension ICEAgent {
     private func noteDiscovery(_ message: STUNMessage, at index: Int, now: Instant) {
         attempts[index].discovery = nil
         guard message.messageClass == .success, let mapped = message.mappedAddress else {
-            let reason = message.errorCode.map { "the STUN server answered \($0)" } ?? "the STUN server's answer has no address"
+            let reason =
+                message.errorCode.map { "the STUN server answered \($0)" } ?? "the STUN server's answer has no address"
             attempts[index].finish(.failed(reason: reason), now: now)
             return
         }
@@ -148,11 +161,13 @@ extension ICEAgent {
     /// A server-reflexive candidate, unless it shows nothing new (RFC 8445, 5.1.3).
     private func addReflexive(_ mapped: SocketAddress, of attempt: ICEServerAttempt) {
         guard configuration.transportPolicy == .all, let socket = sockets.first(where: { $0.id == attempt.socket }),
-            mapped != socket.address, !gathered.contains(where: { $0.candidate.socketAddress == mapped && $0.socket == socket.id }),
+            mapped != socket.address,
+            !gathered.contains(where: { $0.candidate.socketAddress == mapped && $0.socket == socket.id }),
             gathered.count < ICEAgent.attemptLimit
         else { return }
         let candidate = ICECandidate(
-            foundation: ICECandidate.foundation(type: .serverReflexive, base: socket.address.ip, server: "\(attempt.address.ip)"),
+            foundation: ICECandidate.foundation(
+                type: .serverReflexive, base: socket.address.ip, server: "\(attempt.address.ip)"),
             priority: socket.candidate.priority & 0x00FF_FFFF | ICECandidateType.serverReflexive.preference << 24,
             address: .ip(mapped), type: .serverReflexive, relatedAddress: .ip(socket.address))
         gathered.append(GatheredCandidate(candidate: candidate, socket: socket.id))
@@ -164,6 +179,11 @@ extension ICEAgent {
     /// Where a datagram came from a server that is in use there.
     func attemptIndex(socket: SocketID, remote: SocketAddress) -> Int? {
         attempts.firstIndex { $0.socket == socket && $0.address == remote }
+    }
+
+    /// The attempt whose relay a datagram of ChannelData came by.
+    func relayIndex(socket: SocketID, remote: SocketAddress) -> Int? {
+        attempts.firstIndex { $0.socket == socket && $0.address == remote && $0.allocation != nil }
     }
 
     /// True if the address is one of the servers in use: what comes from it goes to ``handle(_:now:)``.
@@ -230,7 +250,8 @@ extension ICEAgent {
         let rank = ICEAgent.rank(of: attempts[index].report.server.transport) + min(index, 99)
         let candidate = ICECandidate(
             foundation: ICECandidate.foundation(
-                type: .relayed, base: relayed.ip, server: "\(attempts[index].address) \(attempts[index].report.server.transport)"),
+                type: .relayed, base: relayed.ip,
+                server: "\(attempts[index].address) \(attempts[index].report.server.transport)"),
             priority: ICECandidate.priority(type: .relayed, rank: rank), address: .ip(relayed), type: .relayed,
             relatedAddress: .ip(related))
         attempts[index].candidate = candidate
@@ -285,7 +306,8 @@ extension ICEAgent {
         guard attempts[index].visited.count <= ICEAgent.redirectLimit, !attempts[index].visited.contains(address),
             address.ip.isV4 == attempts[index].address.ip.isV4, address.port != 0
         else {
-            noteEnded(id, "the TURN server redirects (300) in circles, too often, or to another address family", now: now)
+            noteEnded(
+                id, "the TURN server redirects (300) in circles, too often, or to another address family", now: now)
             return
         }
         attempts[index].address = address
@@ -362,6 +384,20 @@ extension ICEAgent {
     var hasNoRelayLeft: Bool {
         configuration.mode == .full && configuration.transportPolicy == .relay && hasGathered && isGatheringFinished
             && !attempts.contains { $0.candidate != nil || $0.retryAt != nil }
+    }
+
+    /// Why a failed agent failed, for users; nil while it has not.
+    package var failureReason: String? {
+        guard state == .failed else { return nil }
+        if configuration.transportPolicy == .relay {
+            let reasons = serverReports.compactMap { report -> String? in
+                guard case .failed(let reason) = report.status else { return nil }
+                return "\(report.server): \(reason)"
+            }
+            if configuration.servers.isEmpty { return "only relays may be used, and no TURN server is configured" }
+            if !reasons.isEmpty, hasNoRelayLeft { return "no relay: " + reasons.joined(separator: "; ") }
+        }
+        return wasConnected ? "the peer has stopped answering" : "no pair of candidates works"
     }
 
     /// What became of each server, in the order of trying.

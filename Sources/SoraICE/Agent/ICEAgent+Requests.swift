@@ -76,7 +76,7 @@ extension ICEAgent {
             if nominates { adoptNomination(id, now: now) }
             // The peer came back on a way that gave no answers lately: ask again now.
             if checklist[index].isInTrouble { checklist[index].nextConsentCheck = now }
-        case .waiting, .failed:
+        case .waiting, .failed, .paused:
             checklist[index].state = .waiting
             checklist.trigger(id)
         case .inProgress:

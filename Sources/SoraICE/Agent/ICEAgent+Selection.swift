@@ -28,11 +28,26 @@ extension ICEAgent {
             if !nominated.contains(where: { $0.id == selectedID }) {
                 select(nominated.max { $0.lastAnswer ?? .zero < $1.lastAnswer ?? .zero }?.id, now: now)
             }
+            pauseOthers()
             return
         }
         select(best.id, now: now)
         if isControlling, nominatingID == nil, mayNominate(best, now: now) {
             sendCheck(best.id, nominating: true, now: now)
+        }
+    }
+
+    /// RFC 8445, 8.1.2: once a pair is nominated, the others are not checked any further, until it is in trouble.
+    private func pauseOthers() {
+        guard recoveryAt == nil else { return }
+        for pair in checklist.pairs where pair.id != selectedID && (pair.state == .waiting || pair.state == .inProgress)
+        {
+            // One that the peer asks for is its business, too.
+            if pair.nominationReceived != nil { continue }
+            checklist.update(pair.id) {
+                $0.state = .paused
+                $0.check = nil
+            }
         }
     }
 
@@ -52,7 +67,10 @@ extension ICEAgent {
             checklist.pairs.contains(where: { $0.state == .succeeded }),
             !checklist.pairs.contains(where: { $0.state == .succeeded && $0.isNominated })
         else { return nil }
-        return firstValidAt + configuration.nominationDelay
+        let isRelayed = !checklist.pairs.contains {
+            $0.state == .succeeded && $0.local.type != .relayed && $0.remote.type != .relayed
+        }
+        return firstValidAt + (isRelayed ? configuration.relayedNominationDelay : configuration.nominationDelay)
     }
 
     /// The peer nominated a pair that works.
@@ -106,6 +124,8 @@ extension ICEAgent {
     /// Checks every other pair anew.
     func recover(now: Instant) {
         recoveryAt = now
+        for attempt in attempts { attempt.allocation?.probe(now: now) }
+        for id in attempts.map(\.id) { drain(id, now: now) }
         for pair in checklist.pairs where pair.id != selectedID && pair.state != .inProgress {
             checklist.update(pair.id) {
                 $0.state = .waiting

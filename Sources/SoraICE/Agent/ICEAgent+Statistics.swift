@@ -8,7 +8,7 @@ package struct ICEStatistics: Sendable {
         package var id: Int
         package var local: ICECandidate
         package var remote: ICECandidate
-        /// W3C `RTCStatsIceCandidatePairState`: `waiting`, `in-progress`, `succeeded` or `failed`.
+        /// W3C `RTCStatsIceCandidatePairState`: `frozen`, `waiting`, `in-progress`, `succeeded` or `failed`.
         package var state: String
         package var isNominated: Bool
         /// Data is sent by it now.
@@ -32,6 +32,7 @@ extension ICEAgent {
                 let state =
                     switch pair.state {
                     case .waiting: "waiting"
+                    case .paused: "frozen"
                     case .inProgress: "in-progress"
                     case .succeeded: "succeeded"
                     case .failed: "failed"

@@ -92,7 +92,8 @@ extension ICEAgent {
             guard let connection = connections[id] else { return [] }
             let candidate = tcpCandidate(at: local.ip)
             connections[id]?.local = candidate
-            addPair(path: .stream(id.rawValue), local: candidate, remote: connection.remote, address: connection.address)
+            addPair(
+                path: .stream(id.rawValue), local: candidate, remote: connection.remote, address: connection.address)
             return []
         case .closed:
             dropConnection(id, now: now)
@@ -101,7 +102,9 @@ extension ICEAgent {
             connections[id]?.framer.append(bytes)
             var data: [[UInt8]] = []
             while let address = connections[id]?.address, let packet = try? connections[id]?.framer.next() {
-                if let payload = receive(packet, on: .stream(id.rawValue), from: address, now: now) { data.append(payload) }
+                if let payload = receive(packet, on: .stream(id.rawValue), from: address, now: now) {
+                    data.append(payload)
+                }
             }
             return data
         }

@@ -210,21 +210,21 @@ package final class ICEAgent {
         guard state != .closed else { return nil }
         let socket = datagram.socket
         let remote = datagram.remote
-        if !attempts.isEmpty, let index = attemptIndex(socket: socket, remote: remote) {
-            return handleServer(datagram.payload, at: index, on: socket, from: remote, now: now)
+        if !attempts.isEmpty, attemptIndex(socket: socket, remote: remote) != nil {
+            return handleServer(datagram.payload, on: socket, from: remote, now: now)
         }
         return receive(datagram.payload, on: .socket(socket), from: remote, now: now)
     }
 
     /// What came from a server's address: ChannelData and Data indications are unwrapped. A peer may be there, too.
     private func handleServer(
-        _ packet: consuming [UInt8], at index: Int, on socket: SocketID, from remote: SocketAddress, now: Instant
+        _ packet: consuming [UInt8], on socket: SocketID, from remote: SocketAddress, now: Instant
     ) -> [UInt8]? {
-        let id = attempts[index].id
         if TURNChannelData.isChannelData(packet) {
-            guard let allocation = attempts[index].allocation, let delivery = allocation.receive(packet, now: now)
+            guard let index = relayIndex(socket: socket, remote: remote), let allocation = attempts[index].allocation,
+                let delivery = allocation.receive(packet, now: now)
             else { return nil }
-            return receive(delivery.payload, on: .relay(id), from: delivery.peer, now: now)
+            return receive(delivery.payload, on: .relay(attempts[index].id), from: delivery.peer, now: now)
         }
         guard STUNMessage.looksLikeSTUN(packet), let message = try? STUNMessage(parsing: copy packet) else {
             return receive(packet, on: .socket(socket), from: remote, now: now)
@@ -338,6 +338,9 @@ package final class ICEAgent {
             return nil
         }
     }
+
+    /// True while there is a pair in use: ``datagram(for:)`` has somewhere to send to.
+    package var hasSelectedPair: Bool { selectedID != nil }
 
     /// The pair in use.
     package var selectedPair: (local: ICECandidate, remote: ICECandidate)? {

@@ -22,6 +22,8 @@ struct ICECandidatePair: Sendable {
         case inProgress
         /// The latest check was answered. Goes to `waiting` (recovery), `failed` (consent expired).
         case succeeded
+        /// Not needed, because another pair is nominated. Goes to `waiting` (triggered check, recovery).
+        case paused
         /// No answer, or one that ends the pair. Goes to `waiting` (triggered check, recovery).
         case failed
     }

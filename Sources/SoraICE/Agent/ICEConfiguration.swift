@@ -47,6 +47,8 @@ package struct ICEConfiguration: Sendable {
     package var checkBurst = 10
     /// How long a valid pair waits for pairs of higher priority that are still being checked before it is nominated.
     package var nominationDelay = Duration.milliseconds(200)
+    /// The same if the valid pair is relayed: hole punching often needs a second try, after 500 ms. Data flows meanwhile.
+    package var relayedNominationDelay = Duration.milliseconds(1_200)
     /// How long to look for a first valid pair (RFC 8863, 4: not less than 39.5 s by default).
     package var connectTimeout = Duration.milliseconds(39_500)
     /// Mean distance of consent checks (RFC 7675, 5.1).

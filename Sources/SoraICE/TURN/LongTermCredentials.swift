@@ -57,7 +57,9 @@ struct LongTermCredentials: Sendable {
         if code == 401, integrity != nil, newRealm == realm {
             refusals += 1
             // Some servers say 401 where 438 is meant: one more try if the nonce is new.
-            if newNonce == nonce || refusals > 1 { return .refused("the server refused the user name or credential (401)") }
+            if newNonce == nonce || refusals > 1 {
+                return .refused("the server refused the user name or credential (401)")
+            }
         }
         let algorithms = answer.passwordAlgorithms
         guard let chosen = LongTermCredentials.choose(from: algorithms, nonce: newNonce) else {

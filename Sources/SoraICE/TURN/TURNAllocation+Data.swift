@@ -27,7 +27,8 @@ extension TURNAllocation {
             handleAnswer(message, now: now)
             return nil
         case .indication:
-            guard message.method == .data, case .allocated = state, let peer = message.peerAddress, let payload = message.data
+            guard message.method == .data, case .allocated = state, let peer = message.peerAddress,
+                let payload = message.data
             else { return nil }
             return Delivery(peer: peer, payload: payload)
         case .request: return nil

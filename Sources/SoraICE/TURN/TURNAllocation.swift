@@ -140,6 +140,13 @@ final class TURNAllocation {
         for peer in channels.due(now: now) { send(.bind(peer), now: now) }
     }
 
+    /// Finds out whether the server still has the allocation.
+    func probe(now: Instant) {
+        guard case .allocated = state, refreshAt != nil else { return }
+        refreshAt = nil
+        send(.refresh(lifetime: 600), now: now)
+    }
+
     // MARK: Requests
 
     func send(_ request: Request, retries: Int = 0, now: Instant) {
@@ -195,7 +202,9 @@ final class TURNAllocation {
         case .refresh(let lifetime):
             if lifetime > 0 { scheduleRefresh(message.lifetime, now: now) }
         case .permission(let ip):
-            for packet in permissions.noteGranted(ip, repeatHeld: transaction.retries > 0 || transaction.schedule.sent > 1, now: now) {
+            for packet in permissions.noteGranted(
+                ip, repeatHeld: transaction.retries > 0 || transaction.schedule.sent > 1, now: now)
+            {
                 outputs.append(.send(packet))
             }
         case .bind(let peer):
@@ -240,6 +249,10 @@ final class TURNAllocation {
             // SAF2: a running allocation ends by signed answers only.
             if case .allocated = state, credentials.integrity != nil, !isSigned { return }
             transactions[message.transactionID] = nil
+            if error.code == 437, case .allocated = state {
+                end("the TURN server has lost the allocation (437)")
+                return
+            }
             fail(transaction.request, "the TURN server answered \(error)", now: now)
         }
     }
