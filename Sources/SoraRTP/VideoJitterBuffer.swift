@@ -13,6 +13,20 @@ package struct ReceivedVideoFrame: Equatable, Sendable {
     /// Arrival of the first and of the last packet to come.
     package var firstArrival: Instant
     package var lastArrival: Instant
+
+    package init(
+        data: [UInt8], timestamp: RTPTimestamp, isKeyFrame: Bool, temporalLayer: UInt8? = nil, rotation: Int? = nil,
+        packetCount: Int = 1, firstArrival: Instant, lastArrival: Instant
+    ) {
+        self.data = data
+        self.timestamp = timestamp
+        self.isKeyFrame = isKeyFrame
+        self.temporalLayer = temporalLayer
+        self.rotation = rotation
+        self.packetCount = packetCount
+        self.firstArrival = firstArrival
+        self.lastArrival = lastArrival
+    }
 }
 
 /// Puts a video stream's packets in order, joins them to frames, and delivers each frame at most once and only if it

@@ -1,0 +1,395 @@
+import SoraEmulator
+import SoraRTP
+import SoraWire
+import Testing
+
+@Suite struct TransportFeedbackGeneratorTests {
+    /// Sends packets through, with what arrives when, and gives what the sender learns.
+    private func learn(
+        first: UInt16, _ arrivals: [(step: Int, ms: Int)], count: Int, start: Int = 0
+    ) throws -> (lost: [Int], received: [Int: Int]) {
+        var history = SentPacketHistory(firstNumber: first)
+        for _ in 0..<count { _ = history.register(size: 100, now: .zero) }
+        var generator = TransportFeedbackGenerator(senderSSRC: SSRC(1))
+        var lost: [Int] = []
+        var received: [Int: Int] = [:]
+        func deliver(_ now: Instant) throws {
+            for feedback in generator.handleTimeout(now: now) {
+                let parsed = try RTCP.parse(compound: RTCP.serialize([.transportFeedback(feedback)]))
+                guard case .transportFeedback(let read) = parsed[0] else { continue }
+                for result in history.process(read, now: now) {
+                    let step = Int(result.sequence) - 0x1_0000 - Int(first)
+                    if let at = result.receivedAt {
+                        received[step] = Int(at.nanoseconds / 1_000_000)
+                        lost.removeAll { $0 == step }
+                    } else {
+                        lost.append(step)
+                    }
+                }
+            }
+        }
+        for arrival in arrivals.sorted(by: { $0.ms < $1.ms }) {
+            let now = at(milliseconds: start + arrival.ms)
+            while let next = generator.nextTimeout, next <= now { try deliver(next) }
+            generator.receive(first &+ UInt16(arrival.step), mediaSSRC: SSRC(2), now: now)
+        }
+        while let next = generator.nextTimeout { try deliver(next) }
+        return (lost.sorted(), received)
+    }
+
+    @Test func senderLearnsArrivalsAndLosses() throws {
+        let (lost, received) = try learn(
+            first: 65_530, [(0, 5), (1, 6), (3, 7), (2, 30), (8, 90), (9, 200)], count: 12, start: 1000)
+        #expect(lost == [4, 5, 6, 7])
+        #expect(received == [0: 1005, 1: 1006, 3: 1007, 2: 1030, 8: 1090, 9: 1200])
+    }
+
+    @Test func latePacketIsReportedAfterAll() throws {
+        let (lost, received) = try learn(first: 0, [(0, 5), (2, 6), (1, 150), (3, 151)], count: 4)
+        #expect(lost == [])
+        #expect(received == [0: 5, 1: 150, 2: 6, 3: 151])
+    }
+
+    // RTP5: random arrivals, with wraps of number, time and count
+    @Test func randomArrivalsAreLearnt() throws {
+        var random = RandomSource(seed: 12)
+        for round in 0..<20 {
+            let count = Int.random(in: 1...1500, using: &random)
+            var arrivals: [(step: Int, ms: Int)] = []
+            for step in 0..<count where Int.random(in: 0..<10, using: &random) > 0 {
+                arrivals.append((step, step * 2 + Int.random(in: 0...60, using: &random)))
+            }
+            // Near the wrap of the 24-bit reference time of 64 ms.
+            let start = round % 2 == 0 ? 0 : (1 << 24) * 64 - 500
+            let (lost, received) = try learn(first: 65_000, arrivals, count: count, start: start)
+            let period = (1 << 24) * 64
+            for arrival in arrivals {
+                let learnt = try #require(received[arrival.step])
+                #expect((learnt - arrival.ms - start) % period == 0)
+            }
+            #expect(Set(lost).isDisjoint(with: received.keys))
+        }
+    }
+
+    @Test func longGapsAreSplit() throws {
+        let (_, received) = try learn(first: 0, [(0, 0), (1, 40), (1900, 45)], count: 2000)
+        #expect(received == [0: 0, 1: 40, 1900: 45])
+        // A pause longer than a delta can say.
+        let (_, slow) = try learn(first: 0, [(0, 0), (1, 20_000)], count: 2)
+        #expect(slow == [0: 0, 1: 20_000])
+    }
+
+    // RTP5: forgotten packets are ignored, and nothing is told twice
+    @Test func feedbackOnForgottenPacketsIsIgnored() {
+        var history = SentPacketHistory()
+        for _ in 0..<10_000 { _ = history.register(size: 10, now: .zero) }
+        let old = TransportFeedback(
+            senderSSRC: SSRC(1), mediaSSRC: SSRC(1), baseSequence: SequenceNumber(100), statusCount: 50,
+            referenceTime: 0,
+            feedbackCount: 0, arrivals: [.init(offset: 3, delta: 1)])
+        #expect(history.process(old, now: .zero) == [])
+        let future = TransportFeedback(
+            senderSSRC: SSRC(1), mediaSSRC: SSRC(1), baseSequence: SequenceNumber(10_100), statusCount: 50,
+            referenceTime: 0, feedbackCount: 0, arrivals: [.init(offset: 3, delta: 1)])
+        #expect(history.process(future, now: .zero) == [])
+        let good = TransportFeedback(
+            senderSSRC: SSRC(1), mediaSSRC: SSRC(1), baseSequence: SequenceNumber(9990), statusCount: 60_000,
+            referenceTime: 0, feedbackCount: 0, arrivals: [.init(offset: 3, delta: 1)])
+        #expect(history.process(good, now: .zero).count == 10)
+        #expect(history.process(good, now: .zero).count == 0)
+        #expect(history.bytesInFlight == (2048 - 10) * 10)
+    }
+}
+
+/// A sender with pacer and estimator, a bottleneck, and a receiver that gives feedback.
+private struct Path {
+    var history = SentPacketHistory()
+    var estimator: BandwidthEstimator
+    var generator = TransportFeedbackGenerator(senderSSRC: SSRC(1))
+    var pacer: Pacer<Int>
+    var forth: EmulatedLink<(number: UInt16, sentAt: Instant)>
+    var back: EmulatedLink<TransportFeedback>
+    var delays: [(at: Int, delay: Double)] = []
+    var rates: [Int] = []
+    var millisecond = 0
+
+    init(_ conditions: LinkConditions, seed: UInt64) {
+        var configuration = BandwidthEstimator.Configuration()
+        configuration.start = 300_000
+        configuration.maximum = 5_000_000
+        estimator = BandwidthEstimator(configuration: configuration)
+        pacer = Pacer(bitrate: 300_000)
+        forth = EmulatedLink(conditions, seed: seed, link: 1)
+        back = EmulatedLink(LinkConditions(delay: .milliseconds(20)), seed: seed, link: 2)
+    }
+
+    mutating func run(seconds: Int) {
+        for _ in 0..<(seconds * 1000) {
+            let now = at(milliseconds: millisecond)
+            if millisecond % 33 == 0 {
+                // An encoder that keeps to the target.
+                var bytes = estimator.targetBitrate / 8 / 30
+                while bytes > 0 {
+                    pacer.enqueue(min(bytes, 1200), stream: SSRC(1), size: min(bytes, 1200), priority: .video, now: now)
+                    bytes -= 1200
+                }
+            }
+            while let size = pacer.poll(now: now) {
+                let number = history.register(size: size, now: now)
+                forth.send((number, now), size: size, now: now)
+            }
+            while let packet = forth.receive(now: now) {
+                delays.append((millisecond, (now - packet.sentAt).inMilliseconds))
+                generator.receive(packet.number, mediaSSRC: SSRC(1), now: now)
+            }
+            for feedback in generator.handleTimeout(now: now) { back.send(feedback, size: 60, now: now) }
+            while let feedback = back.receive(now: now) {
+                estimator.handle(history.process(feedback, now: now), now: now)
+                pacer.setTargetBitrate(estimator.targetBitrate)
+            }
+            rates.append(estimator.targetBitrate)
+            millisecond += 1
+        }
+    }
+
+    func meanRate(lastSeconds: Int) -> Double {
+        let recent = rates.suffix(lastSeconds * 1000)
+        return Double(recent.reduce(0, +)) / Double(recent.count)
+    }
+    func meanDelay(lastSeconds: Int) -> Double {
+        let recent = delays.filter { $0.at >= millisecond - lastSeconds * 1000 }
+        return recent.reduce(0) { $0 + $1.delay } / Double(max(recent.count, 1))
+    }
+}
+
+@Suite struct BandwidthEstimatorTests {
+    private func link(_ kilobits: Int, loss: Double = 0, jitter: Int = 0) -> LinkConditions {
+        LinkConditions(
+            delay: .milliseconds(30), jitter: .milliseconds(jitter), loss: loss, bitsPerSecond: kilobits * 1000,
+            queueBytes: kilobits * 1000 / 8)  // a second's worth: too large, as home routers have it
+    }
+
+    @Test(arguments: 1...4) func findsTheCapacityWithoutFillingTheQueue(seed: Int) {
+        var path = Path(link(1500, jitter: seed - 1), seed: UInt64(seed))
+        path.run(seconds: 25)
+        let rate = path.meanRate(lastSeconds: 10)
+        #expect(rate > 900_000 && rate < 1_600_000, "rate \(rate)")
+        let delay = path.meanDelay(lastSeconds: 10)
+        #expect(delay < 150, "delay \(delay)")
+    }
+
+    @Test func followsTheCapacityDownAndUp() {
+        var path = Path(link(2000), seed: 7)
+        path.run(seconds: 15)
+        #expect(path.meanRate(lastSeconds: 3) > 1_000_000)
+        path.forth.conditions = link(500)
+        path.run(seconds: 8)
+        let low = path.meanRate(lastSeconds: 4)
+        #expect(low > 250_000 && low < 560_000, "low \(low)")
+        #expect(path.meanDelay(lastSeconds: 3) < 300, "delay \(path.meanDelay(lastSeconds: 3))")
+        path.forth.conditions = link(2000)
+        path.run(seconds: 30)
+        #expect(path.meanRate(lastSeconds: 3) > 900_000, "high \(path.meanRate(lastSeconds: 3))")
+    }
+
+    @Test func littleLossDoesNotMatterAndMuchDoes() {
+        var path = Path(link(3000, loss: 0.015), seed: 3)
+        path.run(seconds: 15)
+        #expect(path.meanRate(lastSeconds: 3) > 1_200_000, "\(path.meanRate(lastSeconds: 3))")
+        var lossy = Path(link(3000, loss: 0.3), seed: 4)
+        lossy.run(seconds: 15)
+        #expect(lossy.meanRate(lastSeconds: 3) < 300_000, "\(lossy.meanRate(lastSeconds: 3))")
+        #expect(lossy.estimator.lossFraction > 0.15)
+    }
+
+    @Test func bitrateRisesWithinSecondsOnAGoodPath() {
+        var path = Path(LinkConditions(delay: .milliseconds(20)), seed: 5)
+        path.run(seconds: 6)
+        #expect(path.estimator.targetBitrate > 2_500_000, "\(path.estimator.targetBitrate)")
+        #expect(path.estimator.isStartingUp)
+        path.run(seconds: 6)
+        #expect(path.estimator.targetBitrate == 5_000_000)
+        #expect((35...80).contains(path.estimator.roundTripTime.inMilliseconds))
+    }
+
+    @Test func probeRaisesTheEstimate() {
+        var estimator = BandwidthEstimator()
+        let before = estimator.targetBitrate
+        // Ten packets of 1,200 bytes, 3 ms apart: 3.2 Mbit/s, arriving as they were sent.
+        let results = (0..<10).map { index in
+            PacketResult(
+                sequence: Int64(index), sentAt: at(milliseconds: index * 3), size: 1200,
+                receivedAt: at(milliseconds: 5000 + index * 3), wasReportedLost: false, probe: 1)
+        }
+        estimator.handle(results, now: at(milliseconds: 100))
+        #expect(estimator.targetBitrate > before * 5)
+        #expect(estimator.targetBitrate < 3_300_000)
+    }
+
+    @Test func rembAndReportsLimitTheTarget() {
+        var estimator = BandwidthEstimator()
+        estimator.handleREMB(200_000)
+        #expect(estimator.targetBitrate == 200_000)
+        estimator.handleREMB(.max)
+        #expect(estimator.targetBitrate == 20_000_000)
+        var second = BandwidthEstimator()
+        for index in 0..<20 {
+            let block = ReportBlock(ssrc: SSRC(1), fractionLost: 100)
+            second.handle(
+                block, roundTripTime: .milliseconds(50), packetsSinceLast: 200, now: at(milliseconds: index * 1000))
+        }
+        #expect(second.targetBitrate < 200_000)
+        #expect(second.roundTripTime < .milliseconds(60))
+    }
+
+    @Test func receiverSideEstimateFollowsTheBottleneck() {
+        var estimator = ReceiverBandwidthEstimator(start: 4_000_000)
+        var forth = EmulatedLink<(sendTime: UInt32, size: Int)>(link(1000), seed: 9)
+        var told: [UInt64] = []
+        var target = 2_000_000
+        for millisecond in 0..<10_000 {
+            // Across the wrap of the 64 s circle.
+            let now = at(milliseconds: 60_000 + millisecond)
+            if millisecond % 5 == 0 {
+                let size = max(target / 8 / 200, 50)
+                forth.send((RTPExtensionValue.absoluteSendTime(now), size), size: size, now: now)
+            }
+            while let packet = forth.receive(now: now) {
+                estimator.receive(sendTime: packet.sendTime, size: packet.size, now: now)
+            }
+            if let rate = estimator.handleTimeout(now: now) {
+                told.append(rate)
+                target = Int(min(rate, 2_000_000))
+            }
+        }
+        let last = told.suffix(3).max() ?? 0
+        #expect(told.count >= 8)
+        #expect(last > 300_000 && last < 1_300_000, "\(told)")
+    }
+}
+
+@Suite struct PacerTests {
+    @Test func spreadsPacketsAtTheRate() {
+        var configuration = Pacer<Int>.Configuration()
+        configuration.factor = 1
+        var pacer = Pacer<Int>(bitrate: 800_000, configuration: configuration)
+        for index in 0..<100 {
+            pacer.enqueue(index, stream: SSRC(1), size: 1000, priority: .video, now: .zero)
+        }
+        var times: [Instant] = []
+        var order: [Int] = []
+        var now = Instant.zero
+        while let next = pacer.nextTimeout {
+            now = max(now, next)
+            while let element = pacer.poll(now: now) {
+                order.append(element)
+                times.append(now)
+            }
+        }
+        #expect(order == Array(0..<100))
+        // 100 kB at 100 kB/s.
+        #expect(((times.last ?? .zero) - .zero) > .milliseconds(900))
+        #expect(((times.last ?? .zero) - .zero) < .milliseconds(1050))
+        #expect(pacer.isEmpty)
+    }
+
+    @Test func soundPassesFirst() {
+        var pacer = Pacer<String>(bitrate: 100_000)
+        for name in ["v1", "v2", "v3"] {
+            pacer.enqueue(name, stream: SSRC(1), size: 1200, priority: .video, now: .zero)
+        }
+        pacer.enqueue("a1", stream: SSRC(2), size: 100, priority: .audio, now: .zero)
+        pacer.enqueue("r1", stream: SSRC(3), size: 1200, priority: .retransmission, now: .zero)
+        var order: [String] = []
+        var now = Instant.zero
+        while let next = pacer.nextTimeout {
+            now = max(now, next)
+            while let element = pacer.poll(now: now) { order.append(element) }
+        }
+        #expect(order == ["a1", "r1", "v1", "v2", "v3"])
+    }
+
+    // RTP14: media removed with packets still queued
+    @Test func packetsOfAStoppedStreamAreDropped() {
+        var pacer = Pacer<Int>(bitrate: 100_000)
+        for index in 0..<50 {
+            pacer.enqueue(index, stream: SSRC(UInt32(index % 2)), size: 1000, priority: .video, now: .zero)
+        }
+        _ = pacer.poll(now: .zero)
+        pacer.removeAll(of: SSRC(0))
+        #expect(pacer.queuedBytes == 25_000)
+        pacer.removeAll(of: SSRC(1))
+        #expect(pacer.isEmpty && pacer.nextTimeout == nil && pacer.poll(now: at(milliseconds: 9999)) == nil)
+    }
+
+    @Test func queueIsBoundedInBytesAndTime() {
+        var configuration = Pacer<Int>.Configuration()
+        configuration.maximumBytes = 100_000
+        var pacer = Pacer<Int>(bitrate: 10_000, configuration: configuration)
+        for index in 0..<200 { pacer.enqueue(index, stream: SSRC(1), size: 1000, priority: .video, now: .zero) }
+        #expect(pacer.queuedBytes == 100_000 && pacer.droppedPackets == 100)
+        var left = 0
+        for millisecond in 0..<4000 { while pacer.poll(now: at(milliseconds: millisecond)) != nil { left += 1 } }
+        #expect(left > 85)  // at 10 kbit/s it would be twelve
+    }
+}
+
+@Suite struct AllocationTests {
+    @Test func lowerLayersAreServedFirst() {
+        let layers = [
+            SendBitrateAllocator.Encoding(minimum: 50_000, maximum: 200_000),
+            SendBitrateAllocator.Encoding(minimum: 150_000, maximum: 700_000),
+            SendBitrateAllocator.Encoding(minimum: 600_000, maximum: 2_500_000),
+        ]
+        #expect(SendBitrateAllocator.allocate(5_000_000, to: layers) == [200_000, 700_000, 2_500_000])
+        #expect(SendBitrateAllocator.allocate(1_000_000, to: layers) == [200_000, 700_000, 0])
+        #expect(SendBitrateAllocator.allocate(300_000, to: layers) == [200_000, 0, 0])
+        #expect(SendBitrateAllocator.allocate(20_000, to: layers) == [20_000, 0, 0])
+        #expect(SendBitrateAllocator.allocate(-5, to: layers) == [0, 0, 0])
+    }
+
+    // RTP13: any pattern of active layers
+    @Test func anyPatternOfActiveLayersWorks() {
+        for pattern in 0..<8 {
+            let layers = (0..<3).map {
+                SendBitrateAllocator.Encoding(isActive: pattern >> $0 & 1 == 1, minimum: 50_000, maximum: 500_000)
+            }
+            let shares = SendBitrateAllocator.allocate(600_000, to: layers)
+            for (share, layer) in zip(shares, layers) { #expect(layer.isActive || share == 0) }
+            let first = layers.firstIndex { $0.isActive }
+            if let first { #expect(shares[first] == 500_000) }
+        }
+    }
+
+    @Test func lipSyncDelaysWhoeverIsAhead() {
+        var sync = LipSynchronizer()
+        for step in 0..<40 {
+            let now = at(milliseconds: step * 100)
+            // The picture takes 300 ms from capture to playout, sound 80 ms.
+            sync.update(
+                audio: (NTPTime(now), now + .milliseconds(80)),
+                video: (NTPTime(now) + .milliseconds(-30), now + .milliseconds(270)))
+        }
+        #expect(abs(sync.audioDelay.inMilliseconds - 220) < 16)
+        #expect(sync.videoDelay == .zero)
+        for step in 40..<100 {
+            let now = at(milliseconds: step * 100)
+            sync.update(
+                audio: (NTPTime(now), now + .milliseconds(200)), video: (NTPTime(now), now + .milliseconds(100)))
+        }
+        #expect(sync.audioDelay == .zero)
+        #expect(abs(sync.videoDelay.inMilliseconds - 100) < 16)
+    }
+
+    @Test func senderClockTakesTheFastestWay() {
+        var clock = SenderClock()
+        #expect(clock.senderTime(at: .zero) == nil)
+        for (index, delay) in [80, 20, 50, 90].enumerated() {
+            clock.receive(NTPTime(at(milliseconds: 50_000 + index * 1000)), now: at(milliseconds: index * 1000 + delay))
+        }
+        let time = clock.senderTime(at: at(milliseconds: 5000))
+        #expect(time?.duration(since: NTPTime(at(milliseconds: 54_980))).inMilliseconds.rounded() == 0)
+        let local = clock.localTime(of: NTPTime(at(milliseconds: 54_980)))
+        #expect(local.map { abs(($0 - at(milliseconds: 5000)).inMilliseconds) < 0.1 } == true)
+    }
+}
