@@ -221,4 +221,30 @@ import Testing
         loop.stop()
         #expect(Resources.threads(named: "self-stop") == 0)
     }
+
+    // EVT1, EVT3: ending while others submit neither hangs nor loses a task.
+    @Test func stoppingUnderFireLosesNoTask() async throws {
+        for _ in 0..<20 {
+            let lab = try LoopActor()
+            let total = try await withThrowingTaskGroup(of: Int.self, returning: Int.self) { group in
+                for _ in 0..<4 {
+                    group.addTask {
+                        var count = 0
+                        for _ in 0..<100 {
+                            lab.loop.execute {}
+                            count += await lab.run { _ in 1 }
+                        }
+                        return count
+                    }
+                }
+                group.addTask {
+                    _ = await lab.run { _ in 0 }
+                    lab.stop()
+                    return 0
+                }
+                return try await group.reduce(0, +)
+            }
+            #expect(total == 400)
+        }
+    }
 }

@@ -1,3 +1,4 @@
+import CLinux
 import Dispatch
 import SoraNetwork
 import SoraWire
@@ -63,6 +64,39 @@ import Testing
             return
         }
         #expect(address.ip == .loopbackV4)
+    }
+
+    @Test func aSilentAddressIsOvertakenAfterTheStagger() async throws {
+        // 127.0.0.9 accepts nothing: its backlog of one is full.
+        var address = clinux_address()
+        address.family = 4
+        address.v4 = 0x7F00_0009
+        let silent = clinux_tcp_listen(&address, 0, 0)
+        #expect(silent >= 0)
+        defer { _ = clinux_close(silent) }
+        _ = clinux_local_address(silent, &address)
+        let port = address.port
+        let lab = try LoopActor()
+        defer { lab.stop() }
+        let filled = Inbox<Int>()
+        try await lab.run { loop in
+            let filler = try TCPConnection(on: loop, to: SocketAddress(.v4(0x7F00_0009), port: port))
+            filler.onEvent = { if case .opened = $0 { filled.put(1) } }
+        }
+        _ = try await filled.next()
+        let start = EventLoop.clock()
+        let outcome = try await dial(
+            { loop in
+                .init(
+                    host: "two", port: try TCPTests.startEcho(on: loop, at: SocketAddress(.loopbackV4, port: port)).port
+                )
+            }, resolver: fixed(["127.0.0.9", "127.0.0.1"]))
+        guard case .opened(let address, _) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(address.ip == .loopbackV4)
+        #expect(EventLoop.clock() - start >= StreamDialer.stagger)
     }
 
     @Test func stagesOfFailureAreToldApart() async throws {

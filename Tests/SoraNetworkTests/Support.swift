@@ -49,7 +49,7 @@ final class Inbox<Element: Sendable>: Sendable {
     }
 
     /// The next value; throws after `bound`.
-    func next(within bound: Duration = .seconds(10), _ what: String = "a value") async throws -> Element {
+    func next(within bound: Duration = .seconds(60), _ what: String = "a value") async throws -> Element {
         let value = await withCheckedContinuation { continuation in
             let (ready, ticket) = state.withLock { state -> (Element?, Int) in
                 state.ticket += 1

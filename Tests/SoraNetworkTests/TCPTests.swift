@@ -257,4 +257,25 @@ import Testing
         #expect(await lab.run { $0.sourceCount } == 0)
         #expect(inbox.waiting == 0)
     }
+
+    // LIF12: a peer that takes nothing more is found dead within the bound, though nobody resets.
+    @Test func aPeerThatAcknowledgesNothingEndsWithinTheUserTimeout() async throws {
+        let lab = try LoopActor()
+        defer { lab.stop() }
+        let inbox = Inbox<NetworkError?>()
+        let server = Confined<TCPConnection?>(nil)
+        try await lab.run { loop in
+            let listener = try TCPListener(on: loop, address: loopback)
+            listener.onConnection = { server.value = $0 }  // never reads: its window shuts
+            var options = TCPOptions()
+            options.userTimeout = .milliseconds(300)
+            let client = try TCPConnection(on: loop, to: listener.localAddress, options: options)
+            client.onEvent = { if case .closed(let error) = $0 { inbox.put(error) } }
+            client.write([UInt8](repeating: 7, count: 20_000_000))
+        }
+        guard case .timedOut = try await inbox.next() else {
+            Issue.record("expected a timeout")
+            return
+        }
+    }
 }
