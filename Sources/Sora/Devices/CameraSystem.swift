@@ -20,6 +20,8 @@ final class CameraSystem: Sendable {
     private let state: Locked<State>
     private let handlersSlot = Locked(CameraVideoCapturerHandlers())
     private let queue: DispatchQueue
+    /// Taken by a hard mute for the time of its call: there is one at a time.
+    let hardMuteLease = Locked<ObjectIdentifier?>(nil)
 
     /// - Parameter queue: the queue of the process; tests of a private system bring their own.
     init(backend: any CameraBackend, queue: DispatchQueue = SoraDispatcher.camera.dispatchQueue) {

@@ -31,6 +31,14 @@ final class ScreenCapture: Sendable {
         }
     }
 
+    /// True while a stop waits or runs.
+    var isStopping: Bool {
+        state.withLock { state in
+            if case .stopping = state.phase { return true }
+            return false
+        }
+    }
+
     /// The stream that gets the pictures.
     var stream: ConnectedStream? { state.withLock { $0.stream } }
 

@@ -2,9 +2,6 @@ import Foundation
 
 /// The camera side of `setVideoHardMute`: one call at a time in the whole process, and what each connection remembers.
 final class VideoHardMute: Sendable {
-    /// Taken for the time of one call.
-    private static let lease = Locked<ObjectIdentifier?>(nil)
-
     private struct State {
         /// The camera that this connection stopped.
         var stopped: CameraVideoCapturer?
@@ -56,13 +53,15 @@ final class VideoHardMute: Sendable {
     }
 
     private func takeLease() -> Bool {
-        Self.lease.withLock { lease in
+        cameras.hardMuteLease.withLock { lease in
             guard lease == nil else { return false }
             lease = ObjectIdentifier(self)
             return true
         }
     }
-    private func returnLease() { Self.lease.withLock { if $0 == ObjectIdentifier(self) { $0 = nil } } }
+    private func returnLease() {
+        cameras.hardMuteLease.withLock { if $0 == ObjectIdentifier(self) { $0 = nil } }
+    }
 
     nonisolated(nonsending) private func onCameraQueue(_ body: @escaping () throws -> Void) async throws {
         let outcome = OneShot<Void>()

@@ -98,8 +98,8 @@ final class ConnectedStream: MediaStream {
         guard let audio else { return }
         state.withLock { state in
             guard !state.isTerminated else { return }
+            if state.sinks.isEmpty { audio.setTapped(true) }
             state.sinks[ObjectIdentifier(sink)] = sink
-            if state.sinks.count == 1 { audio.setTapped(true) }
         }
     }
 

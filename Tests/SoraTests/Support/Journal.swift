@@ -49,3 +49,12 @@ final class Journal: Sendable {
 func mainQueueTurn() async {
     await withCheckedContinuation { continuation in DispatchQueue.main.async { continuation.resume() } }
 }
+
+private let mainQueueKey: DispatchSpecificKey<Bool> = {
+    let key = DispatchSpecificKey<Bool>()
+    DispatchQueue.main.setSpecific(key: key, value: true)
+    return key
+}()
+
+/// True inside a job of the main queue, which need not be on the main thread.
+func isOnMainQueue() -> Bool { DispatchQueue.getSpecific(key: mainQueueKey) == true }
