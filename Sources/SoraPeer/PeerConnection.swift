@@ -56,6 +56,8 @@ package final class PeerConnection {
     package internal(set) var transceivers: [Transceiver] = []
 
     let ice: ICEAgent
+    /// Kept from before ICE was closed.
+    var lastICEFailureReason: String?
     var dtls: DTLSEndpoint?
     var dtlsIsConnected = false
     var sctp: DataChannelTransport?
@@ -79,7 +81,7 @@ package final class PeerConnection {
 
     private var outputs: [Output] = []
     private var nextOutput = 0
-    private var hasEnded = false
+    private(set) var hasEnded = false
 
     package init(configuration: PeerConfiguration, random: RandomSource = .system, now: Instant) {
         self.configuration = configuration
@@ -137,7 +139,7 @@ package final class PeerConnection {
     // MARK: Input
 
     /// Takes one datagram from the network. Anything malformed or unauthenticated is dropped.
-    package func handle(_ datagram: Datagram, now: Instant) {
+    package func handle(_ datagram: consuming Datagram, now: Instant) {
         guard !hasEnded else { return }
         // ICE sees everything first: it keeps STUN, unwraps what a relay wrapped, and lets nothing through
         // that did not come over a path that it validated.
@@ -145,7 +147,7 @@ package final class PeerConnection {
         pump(now: now)
     }
 
-    private func handleApplication(_ payload: [UInt8], now: Instant) {
+    func handleApplication(_ payload: [UInt8], now: Instant) {
         switch DatagramKind(payload) {
         case .dtls: dtls?.handle(payload, now: now)
         case .rtp: handleRTP(payload, now: now)
@@ -188,9 +190,9 @@ package final class PeerConnection {
         guard !hasEnded else { return }
         signalingState = .closed
         changeState(error == nil ? .closed : .failed)
+        closeNetwork(now: now)
         emit(.ended(error))
         hasEnded = true
-        ice.close(now: now)
         dtls = nil
         sctp = nil
         rtp.close()
@@ -285,7 +287,7 @@ package final class PeerConnection {
     }
 
     func startDTLSIfPossible(now: Instant) {
-        guard let dtls, ice.datagram(for: []) != nil, !dtlsHasStarted else { return }
+        guard let dtls, ice.hasSelectedPair, !dtlsHasStarted else { return }
         dtlsHasStarted = true
         dtls.start(now: now)
     }
