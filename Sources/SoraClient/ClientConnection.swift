@@ -1,3 +1,4 @@
+import SoraICE
 import SoraMessages
 import SoraPeer
 import SoraWire
@@ -125,6 +126,20 @@ package final class ClientConnection {
     package func handle(_ datagram: Datagram, epoch: Int, now: Instant) {
         guard epoch == self.epoch, state != .disconnected else { return }
         transport.peer?.handle(datagram, now: now)
+        drainPeer(now: now)
+    }
+
+    /// What happened to a connection that `.ice(.openStream(…))` of `epoch` asked for.
+    package func handleStream(_ id: ICEStreamID, _ event: StreamEvent, epoch: Int, now: Instant) {
+        guard epoch == self.epoch, state != .disconnected else { return }
+        transport.peer?.handleStream(id, event, now: now)
+        drainPeer(now: now)
+    }
+
+    /// The answer to `.ice(.resolve(…))` of `epoch`; empty if the name has no address.
+    package func resolved(_ token: Int, addresses: [IPAddress], epoch: Int, now: Instant) {
+        guard epoch == self.epoch, state != .disconnected else { return }
+        transport.peer?.resolved(token, addresses: addresses, now: now)
         drainPeer(now: now)
     }
 

@@ -19,12 +19,22 @@ package protocol ClientPeer: AnyObject {
     func addLocalSocket(_ id: SocketID, address: SocketAddress, now: Instant)
     func removeLocalSocket(_ id: SocketID, now: Instant)
     func handle(_ datagram: Datagram, now: Instant)
+    /// What happened to a connection that ICE asked for.
+    func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant)
+    /// The answer to a name that ICE asked for; empty if it has no address.
+    func resolved(_ token: Int, addresses: [IPAddress], now: Instant)
     func handleTimeout(now: Instant)
     var nextTimeout: Instant? { get }
     /// Queues one message; false if the transport refuses it.
     func send(_ payload: [UInt8], isBinary: Bool, on channel: StreamID, now: Instant) -> Bool
     func close(now: Instant)
     func poll() -> ClientPeerOutput?
+}
+
+extension ClientPeer {
+    // A peer without servers asks for neither.
+    package func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant) {}
+    package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {}
 }
 
 /// What a ``ClientPeer`` has to say.

@@ -82,6 +82,12 @@ package final class PeerConnectionAdapter: ClientPeer {
     }
     package func removeLocalSocket(_ id: SocketID, now: Instant) { connection.removeLocalSocket(id, now: now) }
     package func handle(_ datagram: Datagram, now: Instant) { connection.handle(datagram, now: now) }
+    package func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant) {
+        connection.handleStream(id, event, now: now)
+    }
+    package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {
+        connection.resolved(token, addresses: addresses, now: now)
+    }
     package func handleTimeout(now: Instant) { connection.handleTimeout(now: now) }
     package var nextTimeout: Instant? { connection.nextTimeout }
     package func close(now: Instant) { connection.close(now: now) }
