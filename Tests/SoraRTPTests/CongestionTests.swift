@@ -31,7 +31,7 @@ import Testing
         for arrival in arrivals.sorted(by: { $0.ms < $1.ms }) {
             let now = at(milliseconds: start + arrival.ms)
             while let next = generator.nextTimeout, next <= now { try deliver(next) }
-            generator.receive(first &+ UInt16(arrival.step), mediaSSRC: SSRC(2), now: now)
+            generator.receive(SequenceNumber(first) + arrival.step, mediaSSRC: SSRC(2), now: now)
         }
         while let next = generator.nextTimeout { try deliver(next) }
         return (lost.sorted(), received)
@@ -140,7 +140,7 @@ private struct Path {
             }
             while let packet = forth.receive(now: now) {
                 delays.append((millisecond, (now - packet.sentAt).inMilliseconds))
-                generator.receive(packet.number, mediaSSRC: SSRC(1), now: now)
+                generator.receive(SequenceNumber(packet.number), mediaSSRC: SSRC(1), now: now)
             }
             for feedback in generator.handleTimeout(now: now) { back.send(feedback, size: 60, now: now) }
             while let feedback = back.receive(now: now) {
@@ -265,6 +265,52 @@ private struct Path {
         let last = told.suffix(3).max() ?? 0
         #expect(told.count >= 8)
         #expect(last > 300_000 && last < 1_300_000, "\(told)")
+    }
+}
+
+@Suite struct SendSideEstimatorTests {
+    private func feedback(_ base: UInt16, _ count: Int, reference: Int32, number: UInt8) -> TransportFeedback {
+        TransportFeedback(
+            senderSSRC: SSRC(1), mediaSSRC: SSRC(1), baseSequence: SequenceNumber(base), statusCount: UInt16(count),
+            referenceTime: reference, feedbackCount: number,
+            arrivals: (0..<count).map { .init(offset: UInt16($0), delta: 80) })
+    }
+
+    @Test func tellsChangesOnce() {
+        var estimator = SendSideEstimator()
+        #expect(estimator.takeChangedEstimate() == nil)
+        estimator.receive(
+            ReceiverEstimatedMaximumBitrate(senderSSRC: SSRC(1), bitrate: 123_000, ssrcs: []), now: .zero)
+        #expect(estimator.takeChangedEstimate() == 123_000)
+        #expect(estimator.takeChangedEstimate() == nil)
+        #expect(estimator.targetBitrate == 123_000)
+    }
+
+    @Test func silenceHalvesTheRateUntilFeedbackComes() {
+        var estimator = SendSideEstimator()
+        let start = estimator.targetBitrate
+        for _ in 0..<50 { _ = estimator.assignSequence(size: 1000, now: .zero) }
+        #expect(estimator.nextTimeout == nil)  // nothing is expected from a peer that never gave feedback
+        estimator.receive(feedback(1, 25, reference: 0, number: 0), now: at(milliseconds: 500))
+        #expect(estimator.nextTimeout == at(milliseconds: 2500))
+        estimator.handleTimeout(now: at(milliseconds: 2500))
+        #expect(estimator.targetBitrate <= start / 2 + 1)
+        #expect(estimator.nextTimeout == at(milliseconds: 3500))
+        estimator.handleTimeout(now: at(milliseconds: 3500))
+        #expect(estimator.targetBitrate <= start / 4 + 1)
+        #expect(estimator.takeChangedEstimate() == estimator.targetBitrate)
+        estimator.receive(feedback(26, 25, reference: 60, number: 1), now: at(milliseconds: 4000))
+        #expect(estimator.nextTimeout == nil)  // nothing is in flight
+    }
+
+    @Test func reportBlocksCountLossBySequenceProgress() {
+        var estimator = SendSideEstimator()
+        for index in 1...20 {
+            let block = ReportBlock(
+                ssrc: SSRC(5), fractionLost: 128, extendedHighestSequence: UInt32(index * 300), jitter: 0)
+            estimator.receive(block, roundTripTime: .milliseconds(40), now: at(milliseconds: index * 1000))
+        }
+        #expect(estimator.targetBitrate < 100_000)
     }
 }
 

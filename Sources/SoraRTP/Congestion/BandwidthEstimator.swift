@@ -104,6 +104,11 @@ package struct BandwidthEstimator: Sendable {
         if lastFeedback == nil { delayBased.raise(to: rate) }
     }
 
+    /// Feedback that should have come did not: the path may be gone.
+    mutating func handleSilence() {
+        delayBased.limit(to: Double(targetBitrate) / 2)
+    }
+
     private mutating func noteRoundTrip(_ sample: Duration) {
         guard sample >= .zero, sample < .seconds(10) else { return }
         let smoothed = roundTripTime.inMilliseconds * 0.8 + sample.inMilliseconds * 0.2

@@ -32,9 +32,9 @@ package struct TransportFeedbackGenerator: Sendable {
     }
 
     /// Notes a packet; `mediaSSRC` names any stream of the transport, as the format demands one.
-    package mutating func receive(_ number: UInt16, mediaSSRC: SSRC, now: Instant) {
+    package mutating func receive(_ number: SequenceNumber, mediaSSRC: SSRC, now: Instant) {
         self.mediaSSRC = mediaSSRC
-        let sequence = unwrapper.unwrap(SequenceNumber(number))
+        let sequence = unwrapper.unwrap(number)
         let arrival = Arrival(sequence: sequence, ticks: now.nanoseconds / 250_000)
         var index = arrivals.count
         while index > 0, arrivals[index - 1].sequence >= sequence { index -= 1 }
