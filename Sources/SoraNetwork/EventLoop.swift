@@ -33,7 +33,7 @@ import Synchronization
 /// **End.** The thread keeps the loop alive until ``stop()``. Stopping runs what is queued, closes all
 /// sockets without further callbacks, drops all timers and ends the thread. Actor jobs that are enqueued
 /// later still run, one at a time, on the thread that enqueues them: no task is left hanging.
-// Unchecked: `shared` is a Mutex, the constants are immutable, and every other stored property is
+// Unchecked: `shared` and `thread` are locked, the constants are immutable, and every other stored property is
 // touched only by the thread that runs the loop (`assertOnLoop`), or, once that thread has ended, by
 // the one thread that holds `shared.isDraining`.
 package final class EventLoop: SerialExecutor, @unchecked Sendable {
@@ -51,14 +51,13 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
         var isSleeping = false
         /// After the end: some thread is running the queue.
         var isDraining = false
-        var isJoined = false
     }
 
     /// For logs and thread lists; the thread's name keeps the first 15 bytes.
     package let name: String
     private let epoll: Int32
     private let wakeUp: Int32
-    private let shared = Mutex(Shared())
+    private let shared = Locked(Shared())
     private let thread = Mutex<pthread_t?>(nil)
 
     // Loop-confined.
