@@ -5,117 +5,239 @@ import SoraWire
 
 // Media on its way from one member to the others. Packets are decrypted once and encrypted for each
 // receiver; nothing is decoded.
+//
+// The way of a packet: peer connection of the sender → `forward` (which layer of which track) →
+// `StreamForwarder` of each subscription (numbers of that receiver) → peer connection of the receiver.
 
 extension Channel {
-    func makeForwarder(kind: TrackKind, source: Transceiver) -> TrackForwarder { TrackForwarder(kind: kind) }
+    // MARK: Tracks
 
-    /// A receiver's section is negotiated: let the track flow, beginning with a key frame.
-    func startForwarding(_ subscription: Subscription, key: SubscriptionKey, to member: Member, now: Instant) {
-        guard subscription.transceiver.maySend, !subscription.forwarder.isRunning else { return }
-        subscription.forwarder.start()
-        emit(event: .forwardingStarted, member, "\(key.kind.rawValue) from \(key.sender)", now: now)
-        if key.kind == .video, let sender = members[key.sender] {
-            askForKeyFrame(of: sender, now: now)
+    /// The sender's own sections are agreed: what it sends can be subscribed to.
+    func makeTracks(of member: Member) {
+        if let audio = member.ownAudio, audio.mayReceive, member.audioTrack == nil {
+            member.audioTrack = SenderTrack(
+                sender: member, kind: .audio, transceiver: audio, keyFrameInterval: settings.keyFrameInterval)
+        }
+        if let video = member.ownVideo, video.mayReceive, member.videoTrack == nil {
+            member.videoTrack = SenderTrack(
+                sender: member, kind: .video, transceiver: video, keyFrameInterval: settings.keyFrameInterval)
+        }
+        member.audioTrack?.refresh()
+        member.videoTrack?.refresh()
+    }
+
+    /// Lets a track flow once its section is agreed and the receiver's connection is up, beginning with
+    /// a key frame: earlier ones would be lost.
+    func startForwarding(_ subscription: Subscription, now: Instant) {
+        let receiver = subscription.receiver
+        guard subscription.forwarder == nil, subscription.transceiver.maySend, receiver.peer.state == .connected,
+            let encoding = subscription.transceiver.encodings.first
+        else { return }
+        let track = subscription.track
+        subscription.forwarder = StreamForwarder(
+            ssrc: encoding.ssrc, payloadType: nil, clockRate: track.clockRate, isVideo: track.kind == .video,
+            random: &random)
+        subscription.isBlocked = !passesFilters(track, to: receiver)
+        emit(event: .forwardingStarted, receiver, "\(track.kind.rawValue) from \(track.sender.id)", now: now)
+        select(subscription, now: now)
+    }
+
+    /// Starts whatever of a receiver's subscriptions can start.
+    func startForwarding(to receiver: Member, now: Instant) {
+        for subscription in receiver.subscriptions.values where !subscription.isFlowing {
+            startForwarding(subscription, now: now)
         }
     }
+
+    // MARK: Packets
 
     func forward(_ received: ReceivedRTP, from sender: Member, now: Instant) {
-        let kind: TrackKind
-        if received.transceiver == sender.ownAudio?.id {
-            kind = .audio
-        } else if received.transceiver == sender.ownVideo?.id {
-            kind = .video
-        } else {
-            return
-        }
-        let key = SubscriptionKey(sender: sender.id, kind: kind)
-        for id in order {
-            guard let receiver = members[id], let subscription = receiver.subscriptions[key],
-                passesFilters(kind, of: sender, to: receiver), subscription.forwarder.accepts(received)
-            else { continue }
-            // A receiver that is not up yet, or not any more, misses the packet.
-            try? receiver.peer.send(
-                rtp: received.packet, header: received.header, on: subscription.transceiver, now: now)
-            drainTransmissions(of: receiver, now: now)
+        guard let track = sender.track(of: received.transceiver), let layer = track.layerIndex(of: received) else { return }
+        note(received, track: track, layer: layer, now: now)
+        guard !track.subscriptions.isEmpty else { return }
+        let packet = ForwardablePacket(
+            received.packet, header: received.header, format: track.format,
+            dependencyDescriptorID: track.dependencyDescriptorID)
+        if packet.startsKeyFrame { track.layers[layer].keyFrames.keyFrameArrived() }
+        for subscription in track.subscriptions {
+            forward(packet, layer: layer, subscription: subscription, now: now)
         }
     }
 
-    private func drainTransmissions(of member: Member, now: Instant) { drain(member, now: now) }
+    private func forward(_ packet: ForwardablePacket, layer: Int, subscription: Subscription, now: Instant) {
+        guard let before = subscription.forwarder?.switchCount,
+            let bytes = subscription.forwarder?.forward(packet, layer: layer, now: now)
+        else { return }
+        var header = packet.header
+        send(bytes, header: &header, subscription: subscription, now: now)
+        while let held = subscription.forwarder?.poll() {
+            if var header = try? RTPHeader(parsing: held) {
+                send(held, header: &header, subscription: subscription, now: now)
+            }
+        }
+        if subscription.forwarder?.switchCount != before { switched(subscription, now: now) }
+        drain(subscription.receiver, now: now)
+    }
 
-    private func passesFilters(_ kind: TrackKind, of sender: Member, to receiver: Member) -> Bool {
-        receiver.filters.isEmpty
-            || ForwardingFilter.forwards(
-                .init(connectionID: sender.id.rawValue, clientID: sender.clientID, kind: kind.rawValue),
-                through: receiver.filters)
+    /// - Parameter header: of the packet as it came; gets the numbers of the packet as it leaves.
+    private func send(_ bytes: [UInt8], header: inout RTPHeader, subscription: Subscription, now: Instant) {
+        guard bytes.count >= RTPHeader.minimumLength else { return }
+        header.sequenceNumber = SequenceNumber(UInt16(bytes[2]) << 8 | UInt16(bytes[3]))
+        header.timestamp = RTPTimestamp(
+            UInt32(bytes[4]) << 24 | UInt32(bytes[5]) << 16 | UInt32(bytes[6]) << 8 | UInt32(bytes[7]))
+        subscription.packets &+= 1
+        subscription.bytes &+= UInt64(header.payloadLength)
+        // A receiver that is not up any more misses the packet.
+        try? subscription.receiver.peer.send(rtp: bytes, header: header, on: subscription.transceiver, now: now)
+    }
+
+    /// Books a packet's arrival: whose layer it is, that the layer lives, how loud it is.
+    private func note(_ received: ReceivedRTP, track: SenderTrack, layer: Int, now: Instant) {
+        track.lastPacket = now
+        if track.layers[layer].ssrc != received.ssrc {
+            let isRestart = track.layers[layer].ssrc != nil
+            track.layers[layer].ssrc = received.ssrc
+            if isRestart {
+                for subscription in track.subscriptions { subscription.forwarder?.sourceRestarted(layer) }
+                requestMissingKeyFrames(of: track, now: now)
+            }
+        }
+        track.layers[layer].lastPacket = now
+        track.layers[layer].framesMissed = 0
+        track.layers[layer].bytes += received.packet.count
+        track.layers[layer].packets &+= 1
+        if received.header.marker, track.isSimulcast {
+            for index in track.layers.indices where index != layer { track.layers[index].framesMissed += 1 }
+        }
+        if let id = track.audioLevelID, let range = received.header.extensionRange(id: id, in: received.packet),
+            let level = RTPExtensionValue.audioLevel(received.packet, range)
+        {
+            track.loudness.receive(decibels: level.level, now: now)
+        }
+        if nextMediaTick == nil { nextMediaTick = now + Self.mediaTickInterval }
+        // Padding alone is a probe of the sender's, not a picture.
+        if !track.layers[layer].isActive, received.header.payloadLength > 0 {
+            track.layers[layer].isActive = true
+            layersChanged(of: track, now: now)
+        }
     }
 
     // MARK: Key frames
 
-    func keyFrameRequested(by member: Member, transceiver: TransceiverID, now: Instant) {
-        guard let (key, _) = member.subscriptions.first(where: { $0.value.transceiver.id == transceiver }),
-            key.kind == .video, let sender = members[key.sender]
+    /// A receiver lost the picture.
+    func keyFrameRequested(by receiver: Member, transceiver: TransceiverID, now: Instant) {
+        guard
+            let subscription = receiver.subscriptions.values.first(where: { $0.transceiver.id == transceiver }),
+            let layer = subscription.forwarder?.currentLayer ?? subscription.forwarder?.targetLayer
         else { return }
-        askForKeyFrame(of: sender, now: now)
+        requestKeyFrame(of: subscription.track, layer: layer, now: now)
     }
 
-    /// Asks a sender for a key frame of its video, unless it was asked a moment ago: requests of all
-    /// receivers merge (pitfall RTP9).
-    func askForKeyFrame(of sender: Member, now: Instant) {
-        guard let video = sender.ownVideo else { return }
-        let layers = video.receivingLayers.isEmpty ? [nil] : video.receivingLayers.map { Optional($0) }
-        for rid in layers {
-            if let ssrc = sender.peer.inboundSSRC(of: video, rid: rid) {
-                askForKeyFrame(of: sender, ssrc: ssrc, now: now)
-            }
+    /// The sender's packets are lost for good.
+    func keyFrameNeeded(of sender: Member, ssrc: SSRC, now: Instant) {
+        guard let track = sender.videoTrack, let layer = track.layers.firstIndex(where: { $0.ssrc == ssrc }),
+            track.subscriptions.contains(where: { $0.forwarder?.currentLayer == layer || $0.forwarder?.targetLayer == layer })
+        else { return }
+        requestKeyFrame(of: track, layer: layer, now: now)
+    }
+
+    /// Asks for a key frame of one layer. Wishes of all receivers merge, and it is asked again until it
+    /// comes (pitfall RTP9).
+    func requestKeyFrame(of track: SenderTrack, layer: Int, now: Instant) {
+        guard track.kind == .video, track.layers.indices.contains(layer), track.layers[layer].isActive else { return }
+        track.layers[layer].keyFrames.request(now: now)
+        if !track.isAwaitingKeyFrame {
+            track.isAwaitingKeyFrame = true
+            tracksAwaitingKeyFrames.append(track)
+        }
+        sendKeyFrameRequests(of: track, now: now)
+    }
+
+    /// Asks for what the forwarders of a track wait for.
+    func requestMissingKeyFrames(of track: SenderTrack, now: Instant) {
+        for layer in track.layers.indices
+        where track.subscriptions.contains(where: { $0.forwarder?.layerNeedingKeyFrame == layer }) {
+            requestKeyFrame(of: track, layer: layer, now: now)
         }
     }
 
-    func askForKeyFrame(of sender: Member, ssrc: SSRC, now: Instant) {
-        if let last = sender.lastKeyFrameRequest[ssrc], now - last < settings.keyFrameInterval { return }
-        sender.lastKeyFrameRequest[ssrc] = now
-        sender.peer.sendKeyFrameRequest(for: ssrc, now: now)
-        emit(event: .keyFrameRequested, sender, "ssrc \(ssrc)", now: now)
-        drain(sender, now: now)
+    private func sendKeyFrameRequests(of track: SenderTrack, now: Instant) {
+        var hasSent = false
+        for layer in track.layers.indices {
+            guard let ssrc = track.layers[layer].ssrc, track.layers[layer].keyFrames.handleTimeout(now: now) else { continue }
+            track.sender.peer.sendKeyFrameRequest(for: ssrc, now: now)
+            hasSent = true
+            emit(event: .keyFrameRequested, track.sender, "layer \(track.name(of: layer).rawValue)", now: now)
+        }
+        if hasSent { drain(track.sender, now: now) }
+    }
+
+    /// When the next repeated or merged key frame request is due.
+    var keyFrameTimeout: Instant? {
+        var earliest: Instant?
+        for track in tracksAwaitingKeyFrames {
+            for layer in track.layers {
+                if let due = layer.keyFrames.nextTimeout { earliest = min(earliest ?? due, due) }
+            }
+        }
+        return earliest
+    }
+
+    func handleKeyFrameTimeouts(now: Instant) {
+        for track in tracksAwaitingKeyFrames {
+            for layer in track.layers.indices where track.layers[layer].keyFrames.isWaiting {
+                // Nobody waits any more, or nothing comes that could carry it.
+                let isWanted =
+                    track.layers[layer].isActive && track.sender.phase != .gone
+                    && track.subscriptions.contains {
+                        $0.forwarder?.currentLayer == layer || $0.forwarder?.targetLayer == layer
+                    }
+                if !isWanted { track.layers[layer].keyFrames.cancel() }
+            }
+            sendKeyFrameRequests(of: track, now: now)
+        }
+        tracksAwaitingKeyFrames.removeAll { track in
+            track.isAwaitingKeyFrame = track.layers.contains(where: \.keyFrames.isWaiting)
+            return !track.isAwaitingKeyFrame
+        }
     }
 
     // MARK: Sender reports
 
-    /// Carries a sender's clock on to its receivers, so that they play sound and picture in sync.
+    /// Carries a sender's clock on to its receivers, so that they play sound and picture in sync: in the
+    /// sender's own intervals, on the server's clock.
     func passOn(
         ntp: NTPTime, timestamp: RTPTimestamp, ssrc: SSRC, transceiver: TransceiverID, from sender: Member, now: Instant
     ) {
-        let kind: TrackKind = transceiver == sender.ownAudio?.id ? .audio : .video
-        let key = SubscriptionKey(sender: sender.id, kind: kind)
-        for member in members.values {
-            guard let subscription = member.subscriptions[key], subscription.forwarder.source == ssrc else { continue }
-            member.peer.setClockMapping(of: subscription.transceiver, ntp: ntp, timestamp: timestamp, now: now)
+        guard let track = sender.track(of: transceiver), let layer = track.layers.firstIndex(where: { $0.ssrc == ssrc })
+        else { return }
+        let report = SenderReport(
+            ssrc: ssrc, ntpTime: sender.clock.serverTime(of: ntp, arrival: NTPTime(now, origin: NTPTime(ntpOrigin))),
+            rtpTimestamp: timestamp, packetCount: 0, octetCount: 0, reports: [])
+        for subscription in track.subscriptions {
+            subscription.forwarder?.receive(report, layer: layer)
+            guard subscription.forwarder?.currentLayer == layer,
+                let outgoing = subscription.forwarder?.outgoingTimestamp(at: report.ntpTime)
+            else { continue }
+            subscription.receiver.peer.setClockMapping(
+                of: subscription.transceiver, ntp: report.ntpTime, timestamp: outgoing, now: now)
         }
     }
+}
 
-    func availableBitrateChanged(_ bitrate: Int, of member: Member, now: Instant) {}
+/// A sender's wall clock against ours. Both its tracks share it, so that they stay in sync.
+struct SenderClock {
+    /// Ours minus the sender's, in NTP units: the smallest seen, which is the one of the fastest way.
+    private var offset: Int64?
 
-    // MARK: Layers
-
-    func requestLayer(_ rid: LayerRID, of sender: ConnectionID?, for member: Member, now: Instant) throws(RPCErrorObject) {
-        if let sender {
-            member.requestedLayers[sender] = rid
+    mutating func serverTime(of ntp: NTPTime, arrival: NTPTime) -> NTPTime {
+        let measured = Int64(bitPattern: arrival.rawValue &- ntp.rawValue)
+        // A jump of more than two seconds is another clock.
+        if let known = offset, (measured &- known).magnitude < UInt64(2) << 32 {
+            offset = min(known, measured)
         } else {
-            member.requestedLayers.removeAll()
-            member.defaultLayer = rid
+            offset = measured
         }
-    }
-
-    func requestSpotlightLayers(
-        focus: LayerRID, unfocus: LayerRID, of sender: ConnectionID?, for member: Member, now: Instant
-    ) throws(RPCErrorObject) {
-        guard member.grant.spotlight else {
-            throw RPCErrorObject(code: RPCErrorObject.invalidParams, message: "the channel has no spotlight")
-        }
-    }
-
-    func resetSpotlightLayers(of sender: ConnectionID?, for member: Member, now: Instant) throws(RPCErrorObject) {
-        guard member.grant.spotlight else {
-            throw RPCErrorObject(code: RPCErrorObject.invalidParams, message: "the channel has no spotlight")
-        }
+        return NTPTime(ntp.rawValue &+ UInt64(bitPattern: offset ?? 0))
     }
 }

@@ -14,22 +14,19 @@ extension Channel {
 
     /// Adds sections for what `sender` sends. They are offered with the next (re-)offer.
     func subscribe(_ member: Member, to sender: Member) {
-        let tracks: [(TrackKind, Transceiver?, Bool)] = [
-            (.audio, sender.ownAudio, member.grant.audio), (.video, sender.ownVideo, member.grant.video),
-        ]
-        for (kind, source, isWanted) in tracks {
-            guard isWanted, let source, source.mayReceive else { continue }
-            let key = SubscriptionKey(sender: sender.id, kind: kind)
+        for track in [sender.audioTrack, sender.videoTrack] {
+            guard let track, track.kind == .audio ? member.grant.audio : member.grant.video else { continue }
+            let key = SubscriptionKey(sender: sender.id, kind: track.kind)
             guard member.subscriptions[key] == nil else { continue }
             let transceiver = member.peer.addTransceiver(
-                kind: kind == .audio ? .audio : .video, direction: .sendonly, mid: makeMid(kind.rawValue))
-            transceiver.codecPreferences = source.codecs
+                kind: track.kind == .audio ? .audio : .video, direction: .sendonly, mid: makeMid(track.kind.rawValue))
+            transceiver.codecPreferences = track.transceiver.codecs
             transceiver.streamIdentifier = MediaStreamIdentifier(
-                stream: sender.id.rawValue, track: "\(sender.id.rawValue)-\(kind.rawValue)")
+                stream: sender.id.rawValue, track: "\(sender.id.rawValue)-\(track.kind.rawValue)")
             transceiver.encodings = [member.peer.makeEncoding()]
-            member.subscriptions[key] = Subscription(
-                sender: sender.id, transceiver: transceiver,
-                forwarder: makeForwarder(kind: kind, source: source))
+            let subscription = Subscription(track: track, receiver: member, transceiver: transceiver)
+            member.subscriptions[key] = subscription
+            track.subscriptions.append(subscription)
         }
     }
 
@@ -38,11 +35,12 @@ extension Channel {
         for kind in [TrackKind.audio, .video] {
             guard let subscription = member.subscriptions.removeValue(forKey: SubscriptionKey(sender: sender, kind: kind))
             else { continue }
-            subscription.forwarder.stop()
+            forget(subscription)
             member.peer.stop(subscription.transceiver.id)
             changed = true
         }
-        member.requestedLayers.removeValue(forKey: sender)
+        member.layerWishes.removeValue(forKey: sender)
+        member.spotlightRIDs.removeValue(forKey: sender)
         if changed { renegotiate(member, now: now) }
     }
 
@@ -66,16 +64,23 @@ extension Channel {
         }
     }
 
-    /// A member's answer is in force: new tracks of it reach the others, and what it subscribed to begins.
+    /// A member's answer is in force: what it sends can be subscribed to, and what it subscribed to begins.
     func subscriptionsNegotiated(of member: Member, now: Instant) {
+        makeTracks(of: member)
         for (key, subscription) in member.subscriptions {
             guard !subscription.transceiver.isStopped else {
                 // The client lacks the codec: its section was rejected.
                 member.subscriptions.removeValue(forKey: key)
+                forget(subscription)
                 continue
             }
-            startForwarding(subscription, key: key, to: member, now: now)
+            startForwarding(subscription, now: now)
         }
+    }
+
+    private func forget(_ subscription: Subscription) {
+        subscription.forwarder = nil
+        subscription.track.subscriptions.removeAll { $0 === subscription }
     }
 
     /// The member is up: the others are told and offered its tracks, and it is told who is there.

@@ -34,17 +34,23 @@ extension Channel {
         }
         switch call {
         case .requestSimulcastRID(let rid, let sender):
-            try requestLayer(rid, of: try known(sender), for: member, now: now)
+            guard member.grant.simulcastRPCRids.contains(rid) else {
+                throw RPCErrorObject(
+                    code: RPCErrorObject.invalidParams, message: "Invalid params", data: "this rid is not allowed")
+            }
+            requestLayer(.rid(rid), of: try known(sender), for: member, now: now)
             return RequestSimulcastRIDResult(
                 channelID: id, receiverConnectionID: member.id.rawValue, rid: rid, senderConnectionID: sender
             ).json
         case .requestSpotlightRID(let sender, let focus, let unfocus):
-            try requestSpotlightLayers(focus: focus, unfocus: unfocus, of: try known(sender), for: member, now: now)
+            try checkSpotlight(member)
+            requestSpotlightLayers(focus: focus, unfocus: unfocus, of: try known(sender), for: member, now: now)
             return SpotlightRIDResult(
                 channelID: id, recvConnectionID: member.id.rawValue, focus: focus, unfocus: unfocus
             ).json
         case .resetSpotlightRID(let sender):
-            try resetSpotlightLayers(of: try known(sender), for: member, now: now)
+            try checkSpotlight(member)
+            resetSpotlightLayers(of: try known(sender), for: member, now: now)
             return SpotlightRIDResult(channelID: id, recvConnectionID: member.id.rawValue).json
         case .putSignalingNotifyMetadata(let metadata, let push):
             return putNotifyMetadata(metadata, of: member, push: push ?? false, now: now)
@@ -54,6 +60,12 @@ extension Channel {
             return putNotifyMetadata(.object(object), of: member, push: push ?? false, now: now)
         case .custom(let method, _):
             throw RPCErrorObject(code: RPCErrorObject.methodNotFound, message: "Method not found: \(method)")
+        }
+    }
+
+    private func checkSpotlight(_ member: Member) throws(RPCErrorObject) {
+        guard member.grant.spotlight else {
+            throw RPCErrorObject(code: RPCErrorObject.invalidParams, message: "the channel has no spotlight")
         }
     }
 

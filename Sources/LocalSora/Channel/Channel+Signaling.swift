@@ -15,6 +15,7 @@ extension Channel {
     func deliver(
         _ message: JSONObject, type: String, to member: Member, over carrier: Carrier? = nil, now: Instant
     ) {
+        touch(member)
         let carrier = carrier ?? self.carrier(for: type, of: member)
         guard let script else {
             transmit(message.text, to: member, over: carrier, now: now)

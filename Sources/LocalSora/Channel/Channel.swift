@@ -40,15 +40,32 @@ package final class Channel {
     var delayed: [DelayedMessage] = []
     var held: [String: [DelayedMessage]] = [:]
 
+    /// Filters for all receivers, beside each receiver's own.
+    var channelFilters: [ForwardingFilter] = []
+    var spotlightNumber: Int
+    /// Tracks of which some layer waits for a key frame.
+    var tracksAwaitingKeyFrames: [SenderTrack] = []
+    /// When layers, rates and loudness are looked at next; nil while no media comes.
+    var nextMediaTick: Instant?
+    var lastRateReckoning = Instant.zero
+
+    private var timeouts = TimeoutQueue()
+    /// Members whose deadlines may have changed since they were scheduled.
+    private var touched: [Member] = []
     private var outputs: [Output] = []
     private var nextOutput = 0
 
     package init(id: String, settings: ChannelSettings, random: RandomSource) {
         self.id = id
         self.settings = settings
+        spotlightNumber = settings.spotlightNumber
         var random = random
         sessionID = SignalingID.generate(using: &random)
         self.random = random
+    }
+
+    deinit {
+        for member in members.values { member.forgetMedia() }
     }
 
     package var isEmpty: Bool { members.isEmpty }
@@ -103,6 +120,7 @@ package final class Channel {
         if grant.dataChannelSignaling { peer.enableDataChannels() }
         members[id] = member
         order.append(id)
+        if grant.spotlight, members.count == 1 { spotlightNumber = grant.spotlightNumber }
         for sender in senders(for: member) { subscribe(member, to: sender) }
         if member.ownAudio == nil, member.ownVideo == nil, member.subscriptions.isEmpty, !grant.dataChannelSignaling {
             // A connection without any section could not connect; an inactive one is enough (2.7.3).
@@ -181,21 +199,40 @@ package final class Channel {
     }
 
     package var nextTimeout: Instant? {
-        var earliest = delayed.map(\.due).min() ?? .distantFuture
-        for member in members.values {
-            earliest = min(earliest, nextTimeout(of: member))
-        }
+        settleTimeouts()
+        var earliest = timeouts.earliest ?? .distantFuture
+        for message in delayed { earliest = min(earliest, message.due) }
+        if let due = nextMediaTick { earliest = min(earliest, due) }
+        if let due = keyFrameTimeout { earliest = min(earliest, due) }
         return earliest == .distantFuture ? nil : earliest
     }
 
     package func handleTimeout(now: Instant) {
         releaseDelayed(now: now)
-        for id in order {
-            guard let member = members[id], nextTimeout(of: member) <= now else { continue }
+        settleTimeouts()
+        while let member = timeouts.pop(now: now) {
+            touch(member)
             if let due = member.peer.nextTimeout, due <= now { member.peer.handleTimeout(now: now) }
             drain(member, now: now)
             if member.phase != .gone { handleSignalingTimeout(of: member, now: now) }
         }
+        if let due = nextMediaTick, due <= now { handleMediaTick(now: now) }
+        if let due = keyFrameTimeout, due <= now { handleKeyFrameTimeouts(now: now) }
+    }
+
+    /// Notes that a member's deadlines may have changed.
+    func touch(_ member: Member) {
+        guard !member.isTouched else { return }
+        member.isTouched = true
+        touched.append(member)
+    }
+
+    private func settleTimeouts() {
+        for member in touched {
+            member.isTouched = false
+            timeouts.schedule(member, at: member.phase == .gone ? .distantFuture : nextTimeout(of: member))
+        }
+        touched.removeAll(keepingCapacity: true)
     }
 
     private func nextTimeout(of member: Member) -> Instant {
@@ -257,16 +294,20 @@ package final class Channel {
 
     /// Does what a member's peer connection asks for.
     func drain(_ member: Member, now: Instant) {
+        touch(member)
         while let output = member.peer.poll() {
             switch output {
             case .transmit(let datagram): emit(.transmit(member.id, datagram))
             case .rtp(let received): forward(received, from: member, now: now)
             case .stateChanged(let state):
-                if state == .connected { mediaConnected(member, now: now) }
+                if state == .connected {
+                    mediaConnected(member, now: now)
+                    startForwarding(to: member, now: now)
+                }
             case .keyFrameRequested(let transceiver, _):
                 keyFrameRequested(by: member, transceiver: transceiver, now: now)
             case .keyFrameNeeded(_, let ssrc):
-                askForKeyFrame(of: member, ssrc: ssrc, now: now)
+                keyFrameNeeded(of: member, ssrc: ssrc, now: now)
             case .availableBitrate(let bitrate):
                 availableBitrateChanged(bitrate, of: member, now: now)
             case .senderReport(let transceiver, let ssrc, let ntp, let timestamp):
@@ -376,9 +417,9 @@ package final class Channel {
 
     /// Takes a member out of the channel's life: others stop receiving it and are told.
     private func leave(_ member: Member, now: Instant) {
-        for subscription in member.subscriptions.values { subscription.forwarder.stop() }
-        member.subscriptions.removeAll()
         order.removeAll { $0 == member.id }
+        unfocus(member, now: now)
+        member.forgetMedia()
         for other in members.values where other !== member && other.isActive {
             unsubscribe(other, from: member.id, now: now)
         }
@@ -399,6 +440,7 @@ package final class Channel {
         drain(member, now: now)
         members.removeValue(forKey: member.id)
         order.removeAll { $0 == member.id }
+        timeouts.remove(member)
         emit(event: .left, member, now: now)
         emit(.removed(member.id))
     }

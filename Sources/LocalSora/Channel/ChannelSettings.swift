@@ -19,6 +19,10 @@ package struct ChannelSettings: Sendable {
     package var compressesSystemChannels = true
     package var rpcMethods = RPCMethodName.all
     package var spotlightNumber = 5
+    /// For spotlight connections that ask for nothing.
+    package var spotlightRIDs = SpotlightRIDs()
+    /// Which simulcast layer a receiver gets that asks for nothing.
+    package var layerWish = LayerWish.rid(.r0)
     package var maximumMembers = 1000
     /// Bytes of one message (spec/signaling.md 4.2).
     package var maximumMessageSize = 262_144
@@ -37,7 +41,7 @@ package struct ChannelSettings: Sendable {
     /// Between the `close` message and the closing of the channels (4.6).
     package var closeDelay: Duration = .milliseconds(100)
     /// At most one key frame request per stream in this time.
-    package var keyFrameInterval: Duration = .milliseconds(500)
+    package var keyFrameInterval: Duration = .milliseconds(250)
 
     package var certificate: DTLSCertificate
     /// Wall clock (seconds since 1970) at the loop's time zero, for timestamps.

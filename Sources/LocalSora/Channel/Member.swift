@@ -47,16 +47,40 @@ final class Member {
     /// Messages shown to a script so far, by type.
     var scriptCounts: [String: Int] = [:]
 
-    // Media.
+    // Timers.
+    /// When its ``Channel`` looks at it next, and its place in the queue of those times.
+    var scheduledAt = Instant.distantFuture
+    var timeoutIndex: Int?
+    var isTouched = false
+
+    // Media: what it sends.
     var ownAudio: Transceiver?
     var ownVideo: Transceiver?
-    /// What it receives, by sender and kind.
+    /// Exist once the sections are agreed.
+    var audioTrack: SenderTrack?
+    var videoTrack: SenderTrack?
+    var clock = SenderClock()
+    // Spotlight: whether it is in focus, since when, by command or by speaking.
+    var isFocused = false
+    var focusIsFixed = false
+    var focusedAt: Instant?
+    var lastSpokeAt: Instant?
+
+    // Media: what it receives, by sender and kind.
     var subscriptions: [SubscriptionKey: Subscription] = [:]
-    var lastKeyFrameRequest: [SSRC: Instant] = [:]
     var filters: [ForwardingFilter]
     /// Layer wishes by sender, and the one for all others.
-    var requestedLayers: [ConnectionID: LayerRID] = [:]
-    var defaultLayer: LayerRID
+    var layerWishes: [ConnectionID: LayerWish] = [:]
+    var defaultWish: LayerWish
+    var spotlightRIDs: [ConnectionID: SpotlightRIDs] = [:]
+    var defaultSpotlightRIDs: SpotlightRIDs
+    /// Bits per second that the way to it is estimated to carry; nil before the first estimate.
+    var availableBitrate: Int?
+    /// Some of its subscriptions are below their wish for lack of bandwidth.
+    var isBandwidthLimited = false
+    var nextImprovement = Instant.zero
+    var lastImprovement: Instant?
+    var improvementInterval: Duration = .seconds(5)
 
     // Data channels, by label.
     var dataChannels: [String: MemberDataChannel] = [:]
@@ -88,7 +112,28 @@ final class Member {
         deadline = now + settings.answerTimeout
         notifyMetadata = connect.signalingNotifyMetadata
         filters = grant.forwardingFilters
-        defaultLayer = grant.simulcastRequestRID ?? .r0
+        defaultWish = grant.simulcastRequestRID.map { .rid($0) } ?? settings.layerWish
+        defaultSpotlightRIDs = grant.spotlightRIDs
+    }
+
+    /// The track that arrives on a transceiver.
+    func track(of transceiver: TransceiverID) -> SenderTrack? {
+        if let track = audioTrack, track.transceiver.id == transceiver { return track }
+        if let track = videoTrack, track.transceiver.id == transceiver { return track }
+        return nil
+    }
+
+    /// Breaks the circles between senders, tracks and receivers.
+    func forgetMedia() {
+        for subscription in subscriptions.values {
+            subscription.forwarder = nil
+            subscription.track.subscriptions.removeAll { $0 === subscription }
+        }
+        subscriptions.removeAll()
+        audioTrack?.subscriptions.removeAll()
+        videoTrack?.subscriptions.removeAll()
+        audioTrack = nil
+        videoTrack = nil
     }
 
     var role: ConnectionRole { grant.role }
@@ -120,35 +165,12 @@ package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
     package var description: String { rawValue }
 }
 
-struct SubscriptionKey: Hashable {
-    var sender: ConnectionID
-    var kind: TrackKind
-}
-
-enum TrackKind: String, Hashable, Sendable {
-    case audio, video
-}
-
 /// One data channel of one member.
 struct MemberDataChannel {
     var definition: DataChannelDefinition
     var stream: StreamID
     var isOpen = false
     var isClosed = false
-}
-
-/// One track of one sender on its way to one receiver.
-final class Subscription {
-    let sender: ConnectionID
-    let transceiver: Transceiver
-    let forwarder: TrackForwarder
-    /// The layer that was last announced by `simulcast.switched`.
-    var announcedLayer: String?
-    init(sender: ConnectionID, transceiver: Transceiver, forwarder: TrackForwarder) {
-        self.sender = sender
-        self.transceiver = transceiver
-        self.forwarder = forwarder
-    }
 }
 
 /// What a connection is allowed and told to be, after defaults and authorization were applied to its
@@ -167,7 +189,12 @@ package struct ConnectionGrant: Sendable {
     package var simulcast: Bool
     package var simulcastEncodings: [SimulcastEncoding]?
     package var simulcastRequestRID: LayerRID?
+    /// What `RequestSimulcastRid` over RPC may ask for.
+    package var simulcastRPCRids: [LayerRID] = LayerRID.allCases
     package var spotlight: Bool
+    package var spotlightRIDs = SpotlightRIDs()
+    /// Replaces the derived encodings of a spotlight sender.
+    package var spotlightEncodings: [SimulcastEncoding]?
     package var spotlightNumber: Int
     package var dataChannelSignaling: Bool
     package var ignoreDisconnectWebSocket: Bool
@@ -195,6 +222,9 @@ package struct ConnectionGrant: Sendable {
         simulcast = connect.simulcast ?? false
         simulcastRequestRID = connect.effectiveSimulcastRequestRID
         spotlight = connect.spotlight ?? false
+        spotlightRIDs = SpotlightRIDs(
+            focus: connect.spotlightFocusRID ?? settings.spotlightRIDs.focus,
+            unfocus: connect.spotlightUnfocusRID ?? settings.spotlightRIDs.unfocus)
         spotlightNumber = connect.spotlightNumber ?? settings.spotlightNumber
         dataChannelSignaling = connect.dataChannelSignaling ?? settings.dataChannelSignaling
         ignoreDisconnectWebSocket =

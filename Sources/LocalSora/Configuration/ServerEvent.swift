@@ -16,6 +16,8 @@ public struct ServerEvent: Sendable, CustomStringConvertible {
         case messageRelayed, messageDropped
         case rpc
         case forwardingStarted, keyFrameRequested, layerSwitched
+        /// A sender came into focus or left it.
+        case spotlight
         case webSocketClosed
         case mediaLost
         case disconnected
