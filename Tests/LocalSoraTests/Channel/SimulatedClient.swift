@@ -48,6 +48,7 @@ final class SimulatedClient {
     /// Layers of which a key frame was asked, by index, with how often.
     private(set) var keyFrameRequests: [Int: Int] = [:]
     private(set) var bitrateLimits: [Int] = []
+    private(set) var senderReports: [SSRC: (ntp: NTPTime, timestamp: RTPTimestamp)] = [:]
 
     /// Texts for the WebSocket.
     private(set) var outgoing: [String] = []
@@ -211,6 +212,7 @@ final class SimulatedClient {
                 {
                     keyFrameRequests[layer, default: 0] += 1
                 }
+            case .senderReport(_, let ssrc, let ntp, let timestamp): senderReports[ssrc] = (ntp, timestamp)
             case .availableBitrate(let bitrate): bitrateLimits.append(bitrate)
             case .dataChannelOpened(let info):
                 streams[info.label] = info.id
