@@ -157,3 +157,24 @@ import Testing
         while let output = pair.offerer.poll() { Issue.record("a forged packet caused \(output)") }
     }
 }
+
+@Suite struct BandwidthTests {
+    /// Transport-wide feedback of the receiver becomes an estimate at the sender that follows the link.
+    @Test func estimateFollowsTheLink() throws {
+        let (pair, _, sending) = try MediaTests.sendingPair(
+            LinkConditions(delay: .milliseconds(20), bitsPerSecond: 1_000_000, queueBytes: 60_000))
+        var estimate = 300_000
+        var number = 0
+        for _ in 0..<3000 {
+            // A sender that follows its estimate in packets of 1,000 bytes.
+            try MediaTests.send(MediaTests.packet(number, length: 1000), on: sending, pair)
+            number += 1
+            pair.run(for: .microseconds(8_000_000_000 / max(estimate, 50_000)))
+            for output in pair.takeOutputs(.answerer) {
+                if case .availableBitrate(let bitrate) = output { estimate = bitrate }
+            }
+            _ = pair.takeOutputs(.offerer)
+        }
+        #expect(estimate > 500_000 && estimate < 1_300_000, "\(estimate)")
+    }
+}
