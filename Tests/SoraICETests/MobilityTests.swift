@@ -197,3 +197,88 @@ import Testing
         #expect(a.agent.state == .completed && b.agent.state == .completed)
     }
 }
+
+extension MobilityTests {
+    @Test func aRestartWithAPeerThatHasMovedFindsItsNewPlace() {
+        let (world, a, b) = ConnectTests.pair()
+        world.run(for: .seconds(2))
+        // b moves and loses its old address, both restart.
+        b.sockets[SocketID(1)] = nil
+        b.agent.removeLocalSocket(SocketID(1), now: world.now)
+        b.candidates = []
+        world.addSocket(2, of: b, at: "198.51.100.77")
+        a.agent.restart(now: world.now)
+        b.agent.restart(now: world.now)
+        world.drain(a)
+        world.drain(b)
+        world.connect(a, b)
+        world.run(for: .seconds(1))
+        #expect(a.agent.state == .completed && b.agent.state == .completed)
+        #expect(a.agent.selectedPair?.remote.socketAddress?.ip == IPAddress("198.51.100.77"))
+    }
+
+    @Test func aRelayOnlyClientMovesToANewInterface() throws {
+        let (world, client, peer, turn) = try TURNTests.relayed()
+        world.run(for: .seconds(5))
+        let old = client.agent.selectedPair?.local.socketAddress
+        client.sockets[SocketID(1)] = nil
+        client.agent.removeLocalSocket(SocketID(1), now: world.now)
+        world.drain(client)
+        #expect(client.agent.state == .disconnected)
+        world.run(for: .milliseconds(200))
+        #expect(client.agent.state == .disconnected)
+        world.addSocket(2, of: client, at: "203.0.113.50")
+        world.run(for: .seconds(1))
+        #expect(client.agent.state == .completed)
+        #expect(client.agent.selectedPair?.local.socketAddress != old)
+        #expect(peer.agent.selectedPair?.remote.socketAddress == client.agent.selectedPair?.local.socketAddress)
+        #expect(Self.longestGap(in: world, from: peer, to: client, for: 2) < .milliseconds(100))
+        #expect(turn.violations.isEmpty)
+    }
+
+    @Test func linkLocalAddressesPairOnTheirLink() throws {
+        var agent: [ICEAgent] = []
+        for (role, low) in [(ICEAgent.Role.controlling, UInt64(1)), (.controlled, 2)] {
+            let one = ICEAgent(
+                configuration: ICEConfiguration(), role: role, random: RandomSource(seed: low), now: .zero)
+            let address = SocketAddress(.v6(high: 0xFE80_0000_0000_0000, low: low, scope: 3), port: 5)
+            one.addLocalSocket(SocketID(1), address: address, now: .zero)
+            agent.append(one)
+        }
+        for (one, other) in [(0, 1), (1, 0)] {
+            agent[one].setRemote(credentials: agent[other].localCredentials, isLite: false, now: .zero)
+            while let output = agent[other].poll() {
+                guard case .localCandidate(let candidate) = output else { continue }
+                #expect(!candidate.attributeValue.contains("%"))
+                agent[one].addRemoteCandidate(try ICECandidate(parsing: candidate.attributeValue), now: .zero)
+            }
+        }
+        for _ in 0..<10 {
+            for (one, other) in [(0, 1), (1, 0)] {
+                while let output = agent[one].poll() {
+                    guard case .transmit(let datagram) = output else { continue }
+                    let from = SocketAddress(.v6(high: 0xFE80_0000_0000_0000, low: UInt64(one + 1), scope: 3), port: 5)
+                    #expect(datagram.remote.ip == .v6(high: 0xFE80_0000_0000_0000, low: UInt64(other + 1), scope: 3))
+                    _ = agent[other].handle(
+                        Datagram(socket: SocketID(1), remote: from, payload: datagram.payload), now: .zero)
+                }
+            }
+        }
+        #expect(agent[0].state == .completed && agent[1].state == .completed)
+    }
+
+    @Test func aSocketBoundToAllAddressesAdvertisesEach() {
+        let world = VirtualWorld()
+        let host = world.addHost("a", role: .controlled, seed: 1) { $0.mode = .lite }
+        for text in ["127.0.0.1", "192.0.2.1"] {
+            if let address = SocketAddress(text, port: 5_000) {
+                host.agent.addLocalSocket(SocketID(1), address: address, now: world.now)
+                host.agent.addLocalSocket(SocketID(1), address: address, now: world.now)
+            }
+        }
+        world.drain(host)
+        #expect(host.candidates.count == 2)
+        host.agent.removeLocalSocket(SocketID(1), now: world.now)
+        #expect(host.agent.localCandidates.isEmpty)
+    }
+}

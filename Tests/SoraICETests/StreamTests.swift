@@ -269,3 +269,25 @@ import Testing
         #expect(client.state == .disconnected)
     }
 }
+
+extension StreamTests {
+    @Test func aNewInterfaceBringsALostConnectionBackAtOnce() throws {
+        let (world, client, peer, turn, connections) = try Self.client(["turn:198.51.100.5?transport=tcp"])
+        world.run(for: .seconds(5))
+        // The interface goes down: the connection ends, and new ones are refused until another is up.
+        connections.refused[turn.address] = "network is unreachable"
+        client.agent.removeLocalSocket(SocketID(1), now: world.now)
+        connections.report(try #require(connections.opened.first).id, .closed(reason: "network is down"), after: .zero)
+        world.run(for: .seconds(8))
+        #expect(client.agent.state == .disconnected)
+        connections.refused = [:]
+        let start = world.now
+        world.addSocket(2, of: client, at: "203.0.113.50")
+        world.run(
+            until: world.now + .seconds(5), while: { !peer.agent.hasSelectedPair || client.agent.state != .completed })
+        #expect(world.now - start <= .milliseconds(300))
+        _ = world.send([128], from: client)
+        world.run(for: .seconds(1))
+        #expect(peer.received.count == 1)
+    }
+}

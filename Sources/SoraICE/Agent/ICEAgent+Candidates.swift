@@ -53,7 +53,9 @@ extension ICEAgent {
             guard let address = candidate.socketAddress else { continue }
             if configuration.transportPolicy == .all, candidate.transport == .udp {
                 for socket in sockets where ICEAgent.canPair(socket.address.ip, address.ip) {
-                    addPair(path: .socket(socket.id), local: socket.candidate, remote: candidate, address: address)
+                    addPair(
+                        path: .socket(socket.id), local: socket.candidate, remote: candidate,
+                        address: address.scoped(like: socket.address.ip))
                 }
             }
             guard candidate.transport == .udp else { continue }
@@ -65,6 +67,15 @@ extension ICEAgent {
                 addPair(path: .relay(attempt.id), local: local, remote: candidate, address: address)
                 drain(attempt.id, now: now)
             }
+        }
+        trimPermissions()
+    }
+
+    /// Lets permissions lapse that no pair needs any more.
+    private func trimPermissions() {
+        for attempt in attempts where attempt.candidate != nil {
+            let ips = checklist.pairs.compactMap { $0.path == .relay(attempt.id) ? $0.remoteAddress.ip : nil }
+            attempt.allocation?.keepPermissions(only: Set(ips))
         }
     }
 
@@ -118,7 +129,7 @@ extension ICEAgent {
     /// A peer that moves for hours must always get in: its oldest unused peer-reflexive address goes.
     private func makeRoomForPeerReflexive() {
         guard remoteCandidates.count >= configuration.remoteCandidateLimit else { return }
-        let used = selectedRemote
+        let used = selectedID.flatMap { checklist.index(of: $0) }.map { checklist[$0].remoteAddress }
         let victim =
             remoteCandidates.firstIndex { $0.type == .peerReflexive && $0.socketAddress != used }
             ?? remoteCandidates.firstIndex { $0.socketAddress != used }
@@ -152,6 +163,8 @@ extension ICEAgent {
         checklist.remove { $0.id != selectedID }
         for pair in checklist.pairs {
             checklist.update(pair.id) {
+                // To be checked with the new credentials like any other.
+                $0.state = .waiting
                 $0.check = nil
                 $0.isNominated = false
                 $0.nominationReceived = nil
@@ -169,6 +182,22 @@ extension ICEAgent {
         guard !wrong.isEmpty else { return }
         if let selectedID, wrong.contains(selectedID) { select(nil, now: .zero) }
         checklist.remove { wrong.contains($0.id) }
+    }
+}
+
+extension SocketAddress {
+    /// Without the interface of a link-local address, which means nothing to others.
+    var withoutScope: SocketAddress {
+        guard case .v6(let high, let low, _) = ip else { return self }
+        return SocketAddress(.v6(high: high, low: low, scope: 0), port: port)
+    }
+
+    /// A link-local address of the peer is on the link of our own.
+    func scoped(like local: IPAddress) -> SocketAddress {
+        guard ip.isLinkLocal, case .v6(let high, let low, 0) = ip, case .v6(_, _, let scope) = local else {
+            return self
+        }
+        return SocketAddress(.v6(high: high, low: low, scope: scope), port: port)
     }
 }
 

@@ -12,7 +12,8 @@ struct SentCheck: Sendable {
 
 // Our checks and their answers (RFC 8445, 7.2).
 extension ICEAgent {
-    /// Sends what may be sent now: triggered checks at once, each answers a packet of the peer; ordinary ones at their pace.
+    /// Sends what may be sent now: triggered checks at once, as each answers a packet of the peer; ordinary ones at
+    /// their pace.
     func pumpChecks(now: Instant) {
         guard configuration.mode == .full, remoteKey != nil, state != .failed, state != .closed else { return }
         while let id = checklist.popTriggered() {
@@ -144,7 +145,7 @@ extension ICEAgent {
         guard case .socket(let id) = pair.path, let socket = sockets.first(where: { $0.id == id }) else {
             return pair.local
         }
-        if socket.address == mapped { return socket.candidate }
+        if let own = sockets.first(where: { $0.id == id && $0.address.withoutScope == mapped }) { return own.candidate }
         if let known = gathered.first(where: { $0.candidate.socketAddress == mapped && $0.socket == id }) {
             return known.candidate
         }
@@ -171,7 +172,8 @@ extension ICEAgent {
         checklist.update(sent.pairID) { $0.state = .failed }
     }
 
-    /// RFC 8445, 7.2.5.1: the other role, with a new tie-breaker. A lite agent, and one whose peer is lite, keep theirs.
+    /// RFC 8445, 7.2.5.1: the other role, with a new tie-breaker. A lite agent, and one whose peer is lite, keep
+    /// theirs.
     func switchRole(newTieBreaker: Bool = true) {
         guard configuration.mode == .full, !remoteIsLite else { return }
         role = role == .controlling ? .controlled : .controlling

@@ -70,6 +70,10 @@ extension ICEAgent {
                     $0.serverIndex == index && ($0.isRunning || $0.report.status == .succeeded)
                 })
             else { return }
+            // The network has changed: what was lost is tried again at once.
+            for lost in attempts.indices where attempts[lost].serverIndex == index && attempts[lost].retryAt != nil {
+                attempts[lost].retryAt = now
+            }
             attempts.removeAll { $0.serverIndex == index && $0.retryAt == nil }
             guard !attempts.contains(where: { $0.serverIndex == index }), let first = addresses.first else { return }
             startStreamAttempt(index, SocketAddress(first, port: server.uri.port), now: now)
@@ -333,6 +337,7 @@ extension ICEAgent {
     // MARK: Time
 
     var nextServerTimeout: Instant? {
+        if attempts.isEmpty, lookups.isEmpty { return nil }
         var earliest = lookups.values.map { $0.startedAt + ICEAgent.lookupTimeout }.min()
         for attempt in attempts {
             for time in [attempt.discovery?.schedule.next, attempt.allocation?.nextTimeout, attempt.retryAt] {
@@ -380,10 +385,13 @@ extension ICEAgent {
         emit(.gatheringFinished)
     }
 
-    /// Relays only, and none to be had.
+    /// Relays only, and none was to be had from any server. Later, when there was one, silence decides.
     var hasNoRelayLeft: Bool {
-        configuration.mode == .full && configuration.transportPolicy == .relay && hasGathered && isGatheringFinished
-            && !attempts.contains { $0.candidate != nil || $0.retryAt != nil }
+        guard configuration.mode == .full, configuration.transportPolicy == .relay, hasGathered, isGatheringFinished,
+            !wasConnected
+        else { return false }
+        if !configuration.servers.contains(where: \.uri.isTURN) { return true }
+        return !attempts.isEmpty && !attempts.contains { $0.candidate != nil || $0.retryAt != nil }
     }
 
     /// Why a failed agent failed, for users; nil while it has not.

@@ -96,14 +96,12 @@ extension ICEAgent {
         if let old = selectedID { checklist.update(old) { $0.nextConsentCheck = nil } }
         guard let id, let index = checklist.index(of: id) else {
             selectedID = nil
-            selectedPath = nil
-            selectedRemote = nil
+            selectedRoute = nil
             return
         }
         let pair = checklist[index]
         selectedID = id
-        selectedPath = pair.path
-        selectedRemote = pair.remoteAddress
+        selectedRoute = route(of: pair)
         wasConnected = true
         failAt = nil
         if case .relay(let relay) = pair.path {
@@ -111,6 +109,21 @@ extension ICEAgent {
             drain(relay, now: now)
         }
         emit(.selectedPairChanged(local: pair.local, remote: pair.remote))
+    }
+
+    private func route(of pair: ICECandidatePair) -> ICERoute? {
+        switch pair.path {
+        case .socket(let socket): return .direct(socket, pair.remoteAddress)
+        case .stream(let stream): return .stream(ICEStreamID(stream))
+        case .relay(let id):
+            guard let attempt = attempts.first(where: { $0.id == id }), let allocation = attempt.allocation else {
+                return nil
+            }
+            if let socket = attempt.socket {
+                return .relay(allocation, socket, server: attempt.address, peer: pair.remoteAddress)
+            }
+            return attempt.stream.map { .relayStream(allocation, $0, peer: pair.remoteAddress) }
+        }
     }
 
     /// The pair in use ended and there is no other.

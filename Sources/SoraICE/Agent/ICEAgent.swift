@@ -1,7 +1,8 @@
 import SoraCrypto
 import SoraWire
 
-/// Finds a way for packets to the peer and keeps it (RFC 8445), as full or lite agent, for one stream with one component.
+/// Finds a way for packets to the peer and keeps it (RFC 8445), as full or lite agent, for one stream with one
+/// component.
 ///
 /// Sans-IO: datagrams, stream events and time come in as calls, results come out of ``poll()``. It belongs
 /// to one driver. Invariant: nothing but a message with valid MESSAGE-INTEGRITY, or an answer to
@@ -64,8 +65,7 @@ package final class ICEAgent {
     package internal(set) var state = ICEState.new
     /// The pair in use, and where its packets go.
     var selectedID: Int?
-    var selectedPath: ICEPath?
-    var selectedRemote: SocketAddress?
+    var selectedRoute: ICERoute?
     /// When the first pair of this round became valid.
     var firstValidAt: Instant?
     /// The pair that our nominating check is out for.
@@ -140,16 +140,17 @@ package final class ICEAgent {
         }
     }
 
-    /// Adds a host candidate. `address` is what the candidate advertises.
+    /// Adds a host candidate. `address` is what the candidate advertises; a socket that is bound to all addresses may
+    /// be added once with each.
     package func addLocalSocket(_ id: SocketID, address: SocketAddress, now: Instant) {
-        guard state != .closed, !sockets.contains(where: { $0.id == id }),
+        guard state != .closed, !sockets.contains(where: { $0.id == id && $0.address == address }),
             configuration.includesLoopback || !address.ip.isLoopback
         else { return }
         defer { finish(now) }
         let candidate = ICECandidate(
             foundation: ICECandidate.foundation(type: .host, base: address.ip),
             priority: ICECandidate.priority(type: .host, rank: nextRank(of: address.ip)),
-            address: .ip(address), type: .host)
+            address: .ip(address.withoutScope), type: .host)
         sockets.append(LocalSocket(id: id, candidate: candidate, address: address))
         isGathering = true
         if configuration.transportPolicy == .all {
@@ -267,11 +268,13 @@ package final class ICEAgent {
     /// The upper layer authenticated something from the peer (SRTP, DTLS): a lite agent counts it as a sign of life.
     package func noteAuthenticTraffic(now: Instant) {
         guard configuration.mode == .lite, lastHeard != nil, state != .failed, state != .closed else { return }
+        // The timer may come early then, and sees that it does.
         lastHeard = now
-        isTimeoutCached = false
+        if state == .disconnected { finish(now) }
     }
 
-    /// Starts a new generation: fresh credentials, to be signalled; the peer's are awaited by ``setRemote(credentials:isLite:now:)``.
+    /// Starts a new generation: fresh credentials, to be signalled; the peer's are awaited by
+    /// ``setRemote(credentials:isLite:now:)``.
     package func restart(credentials: ICECredentials? = nil, now: Instant) {
         guard state != .closed else { return }
         defer { finish(now) }
@@ -319,22 +322,21 @@ package final class ICEAgent {
     /// Nil while there is none, and also where the pair goes over a connection: then ``poll()`` has an
     /// ``Output/writeStream(_:_:)`` with it.
     package func datagram(for payload: consuming [UInt8]) -> Datagram? {
-        guard let id = selectedID, let path = selectedPath, let remote = selectedRemote else { return nil }
+        guard let id = selectedID, let route = selectedRoute else { return nil }
         if let index = checklist.index(of: id) {
             checklist[index].statistics.packetsSent &+= 1
             checklist[index].statistics.bytesSent &+= UInt64(payload.count)
         }
-        switch path {
-        case .socket(let socket): return Datagram(socket: socket, remote: remote, payload: payload)
-        case .relay(let relay):
-            guard let attempt = attempts.first(where: { $0.id == relay }),
-                let packet = attempt.allocation?.wrap(payload, to: remote)
-            else { return nil }
-            if let socket = attempt.socket { return Datagram(socket: socket, remote: attempt.address, payload: packet) }
-            if let stream = attempt.stream { emit(.writeStream(stream, packet)) }
+        switch route {
+        case .direct(let socket, let remote): return Datagram(socket: socket, remote: remote, payload: payload)
+        case .relay(let allocation, let socket, let server, let peer):
+            guard let packet = allocation.wrap(payload, to: peer) else { return nil }
+            return Datagram(socket: socket, remote: server, payload: packet)
+        case .relayStream(let allocation, let stream, let peer):
+            if let packet = allocation.wrap(payload, to: peer) { emit(.writeStream(stream, packet)) }
             return nil
         case .stream(let stream):
-            if let framed = StreamFramer.frame(payload) { emit(.writeStream(ICEStreamID(stream), framed)) }
+            if let framed = StreamFramer.frame(payload) { emit(.writeStream(stream, framed)) }
             return nil
         }
     }

@@ -10,6 +10,14 @@ enum ICEPath: Hashable, Sendable {
     case stream(Int)
 }
 
+/// Where the packets of the pair in use go, looked up once.
+enum ICERoute {
+    case direct(SocketID, SocketAddress)
+    case relay(TURNAllocation, SocketID, server: SocketAddress, peer: SocketAddress)
+    case relayStream(TURNAllocation, ICEStreamID, peer: SocketAddress)
+    case stream(ICEStreamID)
+}
+
 /// A local and a remote candidate, and what checks between them have shown (RFC 8445, 6.1.2).
 ///
 /// Pairs start at `waiting`: there is one stream with one component, so nothing is gained by keeping

@@ -28,9 +28,10 @@ struct ICEChecklist: Sendable {
         pairs.firstIndex { $0.remoteAddress == remote && $0.path == path }
     }
 
+    /// Changed in place.
     subscript(index: Int) -> ICECandidatePair {
-        get { pairs[index] }
-        set { pairs[index] = newValue }
+        _read { yield pairs[index] }
+        _modify { yield &pairs[index] }
     }
 
     /// Changes one pair in place. Does nothing if it is gone.

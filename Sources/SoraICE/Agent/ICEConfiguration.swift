@@ -13,7 +13,8 @@ package enum ICEState: String, Sendable, Equatable {
     case new
     /// Looking for a pair that works. Goes to `connected`, `failed`, `closed`.
     case checking
-    /// A pair works and is in use; better ones may still be found. Goes to `completed`, `disconnected`, `failed`, `closed`.
+    /// A pair works and is in use; better ones may still be found. Goes to `completed`, `disconnected`, `failed`,
+    /// `closed`.
     case connected
     /// A pair is nominated and nothing is left to check. Goes to `connected`, `disconnected`, `failed`, `closed`.
     case completed
@@ -47,7 +48,8 @@ package struct ICEConfiguration: Sendable {
     package var checkBurst = 10
     /// How long a valid pair waits for pairs of higher priority that are still being checked before it is nominated.
     package var nominationDelay = Duration.milliseconds(200)
-    /// The same if the valid pair is relayed: hole punching often needs a second try, after 500 ms. Data flows meanwhile.
+    /// The same if the valid pair is relayed: hole punching often needs a second try, after 500 ms. Data flows
+    /// meanwhile.
     package var relayedNominationDelay = Duration.milliseconds(1_200)
     /// How long to look for a first valid pair (RFC 8863, 4: not less than 39.5 s by default).
     package var connectTimeout = Duration.milliseconds(39_500)

@@ -1,8 +1,8 @@
 import SoraCrypto
 import SoraWire
 
-/// The client's side of STUN's long-term credential mechanism (RFC 8489, 9.2): what a server said about realm, nonce and
-/// algorithm, and the key that follows.
+/// The client's side of STUN's long-term credential mechanism (RFC 8489, 9.2): what a server said about realm,
+/// nonce and algorithm, and the key that follows.
 ///
 /// User name and password are used as they are: credentials with other than ASCII characters have to come normalized
 /// (RFC 8265, OpaqueString).
