@@ -73,7 +73,9 @@ let modules: [Module] = [
     Module(
         name: "SoraClient", uses: ["SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP"],
         testUses: ["SoraEmulator"]),
-    Module(name: "SoraMedia", uses: ["SoraWire", "SoraPeer", "SoraFrames", "SoraRTP"]),
+    Module(
+        name: "SoraMedia", uses: ["SoraWire", "SoraPeer", "SoraFrames", "SoraRTP", "SoraSDP"],
+        testUses: ["SoraCodecs", "SoraDevices", "SoraICE", "SoraSecureTransport", "SoraEmulator"]),
     Module(
         name: "SoraCodecs", uses: ["SoraWire", "SoraFrames"], usesForMedia: ["CVPX", "COpus", "CYUV"]),
     Module(

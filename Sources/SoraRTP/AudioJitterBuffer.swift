@@ -77,6 +77,12 @@ package struct AudioJitterBuffer: Sendable {
         return Int(last.time) + last.info.samples - Int(max(next ?? first.time, first.time))
     }
 
+    /// RTP time of the piece that is dealt out next; nil before the start and after running empty. For lip sync.
+    package var nextTimestamp: RTPTimestamp? {
+        guard let next, let last = lastTime else { return nil }
+        return last.timestamp + Int(next - last.time)
+    }
+
     /// Takes a packet's payload. What is no Opus is dropped.
     package mutating func insert(_ payload: [UInt8], header: RTPHeader, now: Instant) {
         guard let info = OpusPacketInfo(payload) else { return }

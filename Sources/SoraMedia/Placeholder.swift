@@ -1,1 +1,0 @@
-// Placeholder of the module SoraMedia until its first type lands.
