@@ -60,7 +60,8 @@ struct TrackClock {
 
     mutating func receive(ntp: NTPTime, timestamp: RTPTimestamp, arrival: Instant, sender: PlayoutClock) {
         let time = unwrap(timestamp)
-        let wall = Int64(ntp.rawValue >> 32) * 1_000_000_000
+        let wall =
+            Int64(ntp.rawValue >> 32) * 1_000_000_000
             + Int64(((ntp.rawValue & 0xFFFF_FFFF) * 1_000_000_000) >> 32)
         if sender.offset == nil {
             // The first report fixes the sender's clock where this stream's own times are, so that nothing jumps.

@@ -238,7 +238,9 @@ final class VideoReceiving {
 
     /// When the sound of the same moment leaves the speaker.
     private func dueTime(_ captured: Int64, _ now: Instant) -> Instant {
-        guard let delay = sender.playoutDelay, let at = sender.playoutDelayAt, now - at < .seconds(2) else { return now }
+        guard let delay = sender.playoutDelay, let at = sender.playoutDelayAt, now - at < .seconds(2) else {
+            return now
+        }
         let due = Instant(nanoseconds: captured &+ delay)
         return min(max(due, now), now + Self.longestHold)
     }

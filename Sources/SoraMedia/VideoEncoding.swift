@@ -74,7 +74,8 @@ final class VideoEncoding: Sendable {
     func configure(_ settings: Settings) {
         control.withLock { control in
             guard control.settings != settings else { return }
-            let isNew = control.settings.codec != settings.codec || control.settings.layers.count != settings.layers.count
+            let isNew =
+                control.settings.codec != settings.codec || control.settings.layers.count != settings.layers.count
             control.settings = settings
             if isNew {
                 control.targets = settings.layers.map { $0.isActive ? $0.maximumBitrate ?? 500_000 : 0 }
@@ -257,7 +258,9 @@ final class VideoEncoding: Sendable {
         }
 
         private func isTooSoon(_ timestamp: Int64, _ index: Int, _ maximum: Double?) -> Bool {
-            guard let maximum, maximum > 0, let last = layers[index].lastTimestamp, timestamp > last else { return false }
+            guard let maximum, maximum > 0, let last = layers[index].lastTimestamp, timestamp > last else {
+                return false
+            }
             return Double(timestamp - last) < 0.9e9 / maximum
         }
     }

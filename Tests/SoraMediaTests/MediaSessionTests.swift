@@ -210,7 +210,9 @@ import Testing
     }
 
     /// Milliseconds between the last flash (frame 30, 60, ... of the pattern) and the beep next to it.
-    func lipSyncError(_ counters: [UInt32?], _ pictureTimes: [Int64], _ audio: [AudioFrame], _ soundTimes: [Int64]) -> Int64? {
+    func lipSyncError(_ counters: [UInt32?], _ pictureTimes: [Int64], _ audio: [AudioFrame], _ soundTimes: [Int64])
+        -> Int64?
+    {
         var flash: Int64?
         for (index, counter) in counters.enumerated() {
             guard let counter, counter > 0, counter % 30 == 0 else { continue }
@@ -249,7 +251,8 @@ import Testing
 @Suite struct BitrateAllocatorTests {
     typealias Layer = BitrateAllocator.Layer
     let layers = [
-        Layer(width: 320, height: 180, maximumBitrate: 150_000), Layer(width: 640, height: 360, maximumBitrate: 500_000),
+        Layer(width: 320, height: 180, maximumBitrate: 150_000),
+        Layer(width: 640, height: 360, maximumBitrate: 500_000),
         Layer(width: 1280, height: 720, maximumBitrate: 1_500_000),
     ]
 
