@@ -72,7 +72,7 @@ let modules: [Module] = [
         testUses: ["SoraEmulator"]),
     Module(
         name: "SoraClient", uses: ["SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP"],
-        testUses: ["SoraEmulator"]),
+        testUses: ["SoraEmulator", "SoraSecureTransport", "LocalSora"]),
     Module(
         name: "SoraMedia", uses: ["SoraWire", "SoraPeer", "SoraFrames", "SoraRTP", "SoraSDP"],
         testUses: ["SoraCodecs", "SoraDevices", "SoraICE", "SoraSecureTransport", "SoraEmulator"]),
