@@ -97,10 +97,14 @@ extension ClientConnection {
         return path
     }
 
-    /// Lets out what the peer connection wants to transmit, and nothing else.
+    /// Lets out what the peer connection wants of the network, and nothing else.
     private func flushPeer() {
         while let output = transport.peer?.poll() {
-            if case .transmit(let datagram) = output { emit(.transmit(datagram)) }
+            switch output {
+            case .transmit(let datagram): emit(.transmit(datagram))
+            case .ice(let output): emit(.ice(output, epoch: epoch))
+            default: break
+            }
         }
     }
 

@@ -122,6 +122,13 @@ package final class ClientConnection {
         drainPeer(now: now)
     }
 
+    /// Says that all local sockets were added, also if there are none: STUN and TURN servers are asked.
+    package func localSocketsComplete(epoch: Int, now: Instant) {
+        guard epoch == self.epoch, isAlive else { return }
+        transport.peer?.gather(now: now)
+        drainPeer(now: now)
+    }
+
     /// One datagram from a socket of `epoch`.
     package func handle(_ datagram: Datagram, epoch: Int, now: Instant) {
         guard epoch == self.epoch, state != .disconnected else { return }

@@ -23,6 +23,8 @@ package protocol ClientPeer: AnyObject {
     func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant)
     /// The answer to a name that ICE asked for; empty if it has no address.
     func resolved(_ token: Int, addresses: [IPAddress], now: Instant)
+    /// Starts to ask STUN and TURN servers even without a local socket.
+    func gather(now: Instant)
     func handleTimeout(now: Instant)
     var nextTimeout: Instant? { get }
     /// Queues one message; false if the transport refuses it.
@@ -35,6 +37,7 @@ extension ClientPeer {
     // A peer without servers asks for neither.
     package func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant) {}
     package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {}
+    package func gather(now: Instant) {}
 }
 
 /// What a ``ClientPeer`` has to say.

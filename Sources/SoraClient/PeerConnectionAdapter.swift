@@ -88,6 +88,7 @@ package final class PeerConnectionAdapter: ClientPeer {
     package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {
         connection.resolved(token, addresses: addresses, now: now)
     }
+    package func gather(now: Instant) { connection.gather(now: now) }
     package func handleTimeout(now: Instant) { connection.handleTimeout(now: now) }
     package var nextTimeout: Instant? { connection.nextTimeout }
     package func close(now: Instant) { connection.close(now: now) }

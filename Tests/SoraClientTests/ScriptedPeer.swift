@@ -1,4 +1,5 @@
 import SoraClient
+import SoraICE
 import SoraMessages
 import SoraPeer
 import SoraSDP
@@ -17,6 +18,7 @@ final class ScriptedPeer: ClientPeer {
     var attached: [LocalTrack] = []
     var sent: [Sent] = []
     var sockets: [SocketID] = []
+    var streamEvents: [StreamEvent] = []
     var isClosed = false
     /// When true the answer waits for ``releaseAnswer()``.
     var holdsAnswers = false
@@ -61,6 +63,9 @@ final class ScriptedPeer: ClientPeer {
     func addLocalSocket(_ id: SocketID, address: SocketAddress, now: Instant) { sockets.append(id) }
     func removeLocalSocket(_ id: SocketID, now: Instant) { sockets.removeAll { $0 == id } }
     func handle(_ datagram: Datagram, now: Instant) {}
+    func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant) { streamEvents.append(event) }
+    func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {}
+    func gather(now: Instant) {}
     func handleTimeout(now: Instant) {}
     var nextTimeout: Instant? { nil }
 

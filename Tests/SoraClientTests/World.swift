@@ -280,6 +280,7 @@ final class World {
     @discardableResult
     func run(for limit: Duration, until condition: () -> Bool = { false }) -> Bool {
         let end = now + limit
+        var idleTurns = 0
         collect()
         while !condition() {
             var next = channel.nextTimeout ?? .distantFuture
@@ -292,6 +293,13 @@ final class World {
             guard next <= end else {
                 now = end
                 return condition()
+            }
+            idleTurns = next > now ? 0 : idleTurns + 1
+            guard idleTurns < 10_000 else {
+                Issue.record(
+                    "time stands still: channel \(String(describing: channel.nextTimeout)), clients \(clients.map { $0.connection.nextTimeout?.description ?? "none" })"
+                )
+                return false
             }
             now = max(now, next)
             for client in clients {

@@ -140,7 +140,10 @@ import Testing
         let world = World(delay: .milliseconds(25), loss: 0.05)
         let alice = world.join()
         let bob = world.join()
-        #expect(world.run(for: .seconds(30)) { alice.isSwitched && bob.isSwitched && bob.opened("#dev") })
+        #expect(
+            world.run(for: .seconds(30)) {
+                alice.isSwitched && bob.isSwitched && alice.opened("#dev") && bob.opened("#dev")
+            })
         var expected: [[UInt8]] = []
         for number in 0..<200 {
             let payload = Array("message \(number)".utf8) + [UInt8](repeating: 0, count: number * 10)
