@@ -18,7 +18,7 @@ import Testing
     }
 
     // SCT16: at least 80 % of 200 Mbit/s at 60 ms after start-up.
-    @Test(arguments: [20, 80])
+    @Test(arguments: [50])
     func longFatPathIsFilled(queue: Int) throws {
         var configuration = TransferTests.largeMessages
         configuration.maximumBufferedAmount = 64 << 20
@@ -41,8 +41,8 @@ import Testing
         }
         try feed(2)
         bytes = 0
-        try feed(2)
-        let rate = Double(bytes) * 8 / 2
+        try feed(1)
+        let rate = Double(bytes) * 8
         #expect(rate > 160e6, "\(rate / 1e6) Mbit/s, \(pair.a.transport.associationStatistics)")
         #expect(pair.invariantFailures.isEmpty)
     }

@@ -218,6 +218,12 @@ package final class DataChannelTransport {
 
     // MARK: Internals
 
+    /// Sends a message past the channels' rules: for tests of how the peer takes it.
+    func sendRaw(_ message: OutgoingMessage, on stream: UInt16, now: Instant) {
+        self.now = now
+        association.send(message, on: stream, now: now)
+    }
+
     /// Ids below this can be used on both sides.
     private var streamLimit: Int {
         let agreed = min(association.outboundStreams, association.inboundStreams)
