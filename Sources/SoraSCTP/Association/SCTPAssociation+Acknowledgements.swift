@@ -41,8 +41,7 @@ extension SCTPAssociation {
     /// What one acknowledgement told.
     private struct Progress {
         var bytes = 0
-        /// Highest transmission order among the newly acknowledged.
-        var newest: UInt64 = 0
+        var newest = NewestOrders()
         /// When the newest chunk that was sent only once left.
         var measured: Instant?
     }
@@ -71,10 +70,10 @@ extension SCTPAssociation {
         progress.bytes += length
         if transmissions == 1 {
             progress.measured = max(progress.measured ?? sentAt, sentAt)
-            if order > progress.newest { progress.newest = order }
-        } else if order > progress.newest, now - sentAt >= timeout.shortest ?? .zero {
+            progress.newest.insert(order)
+        } else if now - sentAt >= timeout.shortest ?? .zero {
             // Sooner than any round trip it was the first copy that arrived, which says nothing of others.
-            progress.newest = order
+            progress.newest.insert(order)
         }
         queue.update(stream) { $0.outstanding -= 1 }
     }
@@ -95,7 +94,9 @@ extension SCTPAssociation {
         congestion.acknowledged(
             bytes: progress.bytes, flight: flightBefore, cumulative: cumulative, advanced: advance > 0,
             roundTrip: timeout.smoothed, now: now)
-        if lastGap > 0, progress.newest > 0 { countMisses(before: lastGap, newest: progress.newest, flightBefore) }
+        if lastGap > 0, progress.newest.latest > 0 {
+            countMisses(before: lastGap, newest: progress.newest, flightBefore)
+        }
         congestion.continueRecovery(delivered: progress.bytes, flight: window.flight)
         if window.isEmpty {
             retransmissionTimer = nil
@@ -112,9 +113,10 @@ extension SCTPAssociation {
         if state == .shutdownPending || state == .shutdownReceived { continueShutdown() }
     }
 
-    /// Counts a miss for each chunk that left before one that has now been reported, and declares it lost at
-    /// the third. Counting by order of transmission finds lost repetitions too.
-    private mutating func countMisses(before end: Int, newest: UInt64, _ flightBefore: Int) {
+    /// Counts a miss for each packet that is now reported although it left after the chunk's, and declares
+    /// the chunk lost at the third. Counting packets instead of reports does not depend on how many packets
+    /// the peer acknowledges at once, and finds lost repetitions too.
+    private mutating func countMisses(before end: Int, newest: NewestOrders, _ flightBefore: Int) {
         // With less in flight than three reports need, and nothing that would bring more, fewer do (RFC 5827).
         let isTail = window.count <= Int(SCTPAssociation.missLimit) && queue.isEmpty
         let limit = isTail ? UInt8(max(1, window.count - 1)) : SCTPAssociation.missLimit
@@ -132,17 +134,41 @@ extension SCTPAssociation {
     }
 }
 
+/// The three packets that left last among those that one acknowledgement reports for the first time.
+struct NewestOrders {
+    private(set) var latest: UInt64 = 0
+    private var second: UInt64 = 0
+    private var third: UInt64 = 0
+
+    @inline(__always)
+    mutating func insert(_ order: UInt64) {
+        if order > latest {
+            (latest, second, third) = (order, latest, second)
+        } else if order > second, order != latest {
+            (second, third) = (order, second)
+        } else if order > third, order != second, order != latest {
+            third = order
+        }
+    }
+
+    /// How many of the three left after the packet with this number.
+    func count(after order: UInt64) -> UInt8 {
+        (latest > order ? 1 : 0) + (second > order ? 1 : 0) + (third > order ? 1 : 0)
+    }
+}
+
 extension TransmissionWindow {
     /// Offsets of the chunks that this report makes lost; they are marked so.
-    mutating func countMisses(before end: Int, newest: UInt64, limit: UInt8) -> [Int] {
+    mutating func countMisses(before end: Int, newest: NewestOrders, limit: UInt8) -> [Int] {
         var lost: [Int] = []
         var offset = 0
         while offset < min(end, count) {
             var isLost = false
             if state(at: offset) == .outstanding {
                 update(offset) { chunk in
-                    guard chunk.order < newest else { return }
-                    chunk.misses += 1
+                    let later = newest.count(after: chunk.order)
+                    guard later > 0 else { return }
+                    chunk.misses = min(chunk.misses, 100) + later
                     isLost = chunk.misses >= limit
                 }
             }

@@ -24,6 +24,7 @@ extension SCTPAssociation {
             guard length >= 4, offset + length <= packet.count else { break }
             if type == ChunkType.data {
                 guard receivesData else { return }
+                if !sawData && sack.isDue { acknowledgeSeparately() }
                 guard let chunk = DataChunk(packet: packet, offset: offset, length: length) else {
                     noUserData(packet, offset)
                     return

@@ -71,6 +71,15 @@ extension SCTPAssociation {
         sack.sent(window: available)
     }
 
+    /// The peer counts reports to find losses: when packets behind a gap arrive in one batch, the first few
+    /// get an acknowledgement each, as if they had come one by one.
+    mutating func acknowledgeSeparately() {
+        guard sack.isDue, reassembly.received.hasGaps, isEstablished, packets.count < 3 else { return }
+        var writer = packetWriter(tag: peerTag)
+        writeSack(to: &writer)
+        finishPacket(&writer, mayOmitChecksum: true)
+    }
+
     private mutating func writeControl(to writer: inout ByteWriter, limit: Int) {
         if shutdownChunkDue {
             shutdownChunkDue = false
@@ -144,6 +153,7 @@ extension SCTPAssociation {
     /// Puts lost chunks, then new ones, into the packet as far as windows and size allow.
     private mutating func fill(_ writer: inout ByteWriter, limit: Int) {
         let start = writer.count
+        order += 1
         while writer.count + DataChunk.headerSize < limit {
             if window.lostCount > 0 {
                 guard retransmitsAtOnce || window.flight < congestion.window, let offset = window.firstLost(),
@@ -172,7 +182,6 @@ extension SCTPAssociation {
         DataChunk(
             flags: chunk.flags, tsn: window.first + offset, stream: chunk.stream, ssn: chunk.ssn, ppid: chunk.ppid
         ).write(to: &writer, payload: chunk.payload, range: chunk.start..<(chunk.start + chunk.length))
-        order += 1
         let order = order
         let now = now
         window.setState(.outstanding, at: offset)
@@ -208,7 +217,6 @@ extension SCTPAssociation {
         }
         let before = queue.streams[slot].bufferedAmount
         guard var chunk = queue.takeFragment(slot, room: room) else { return false }
-        order += 1
         chunk.transmissions = 1
         chunk.order = order
         chunk.sentAt = now

@@ -56,6 +56,7 @@ struct SCTPAssociation {
     var congestion: CongestionController
     var timeout: RetransmissionTimeout
     var peerWindow = 0
+    /// Number of the latest packet with data.
     var order: UInt64 = 0
     var lastMeasurement: Instant?
     var lastDataSent: Instant = .zero
