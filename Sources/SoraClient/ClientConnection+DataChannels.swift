@@ -65,7 +65,8 @@ extension ClientConnection {
                 armWebSocketShutdown(now: now)
             }
             if let text = String(validating: message, as: UTF8.self) {
-                receive(text, on: .channel(id), now: now)
+                receive(text, on: .channel(id), channelMessage: (channel.label, message), now: now)
+                return
             } else {
                 log(.warning, "ignored a message on \(channel.label) that is not UTF-8")
             }
@@ -85,6 +86,12 @@ extension ClientConnection {
             let frame = try? channel.framing.frame(message)
         else { return false }
         return peer.send(frame.payload, isBinary: frame.isBinary, on: id, now: now)
+    }
+
+    /// Bytes of a label's channel that wait to be sent.
+    package func bufferedAmount(label: String) -> Int {
+        guard let id = transport.channelOfLabel[label] else { return 0 }
+        return transport.peer?.bufferedAmount(of: id) ?? 0
     }
 
     /// Sends an application's message. Checks in the order of api.md 2.21; labels are compared as exact bytes.

@@ -5,15 +5,56 @@ import SoraWire
 
 extension ClientConnection {
     /// A signaling text, from whichever carrier. Undecodable ones are told, logged and ignored.
-    func receive(_ text: String, on path: ClientTransport.Path, now: Instant) {
+    ///
+    /// - Parameter channelMessage: what is to be told after the message was acted upon.
+    func receive(
+        _ text: String, on path: ClientTransport.Path, channelMessage: (label: String, bytes: [UInt8])? = nil,
+        now: Instant
+    ) {
         tell(.signalingText(text))
         let message: SignalingMessage
         do throws(MessageError) {
             message = try SignalingMessage(parsing: text)
         } catch {
             log(.warning, "ignored a signaling message: \(error)")
+            if configuration.waitsForDelivery { undelivered.append(nil) }
+            if let channelMessage { tell(.dataChannelMessage(label: channelMessage.label, channelMessage.bytes)) }
             return
         }
+        let held = HeldMessage(message: message, text: text, path: path, epoch: epoch, channelMessage: channelMessage)
+        guard configuration.waitsForDelivery else { return process(held, now: now) }
+        if message.mustNotWait {
+            undelivered.append(nil)
+            process(held, now: now)
+        } else {
+            undelivered.append(held)
+        }
+    }
+
+    /// The application was told of the oldest signaling text that it had not been told of: the message is acted upon.
+    /// To be called once for each ``Event/signalingText(_:)`` when ``ClientConfiguration/waitsForDelivery`` is set.
+    package func signalingTextDelivered(now: Instant) {
+        guard !undelivered.isEmpty, let held = undelivered.removeFirst() else { return }
+        guard held.epoch == epoch, state != .disconnected else { return }
+        process(held, now: now)
+    }
+
+    /// Whether an answer is owed on the WebSocket: being made, waiting for its turn, or for a delivery.
+    var owesAnswerOnWebSocket: Bool {
+        transport.owesAnswerOnWebSocket
+            || undelivered.contains { held in
+                guard let held, held.epoch == epoch, held.path == .webSocket else { return false }
+                return held.message.wantsAnswer
+            }
+    }
+
+    private func process(_ held: HeldMessage, now: Instant) {
+        actAndTell(held.message, text: held.text, path: held.path, now: now)
+        guard let (label, bytes) = held.channelMessage, state != .disconnected, epoch == held.epoch else { return }
+        tell(.dataChannelMessage(label: label, bytes))
+    }
+
+    private func actAndTell(_ message: SignalingMessage, text: String, path: ClientTransport.Path, now: Instant) {
         let before = epoch
         act(on: message, text: text, path: path, now: now)
         guard state != .disconnected else { return }
@@ -278,6 +319,23 @@ extension ClientConnection {
         guard transport.announcedClose == nil else { return }
         transport.announcedClose = close
         transport.closeDeadline = now + configuration.limits.closeWait
+    }
+}
+
+extension SignalingMessage {
+    /// What must not wait for an application: signs of life, and facts that decide what the next news means.
+    fileprivate var mustNotWait: Bool {
+        switch self {
+        case .ping, .reqStats, .switched, .redirect, .close: true
+        default: false
+        }
+    }
+
+    fileprivate var wantsAnswer: Bool {
+        switch self {
+        case .offer, .reOffer, .update: true
+        default: false
+        }
     }
 }
 

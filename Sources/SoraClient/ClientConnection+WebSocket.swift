@@ -91,7 +91,7 @@ extension ClientConnection {
 
     /// Lets the WebSocket go after a switch, once its time has come and no answer is owed on it.
     func shutDownWebSocketIfDue(now: Instant) {
-        guard let due = transport.shutdownDeadline, due <= now, !transport.owesAnswerOnWebSocket else { return }
+        guard let due = transport.shutdownDeadline, due <= now, !owesAnswerOnWebSocket else { return }
         transport.shutdownDeadline = nil
         closeWebSocket()
     }

@@ -40,6 +40,8 @@ package final class ClientConnection {
     var connectDeadline: Instant?
     /// Set while an end waits for the server to let go.
     var closing: Closing?
+    /// One entry for each text that was told and not yet delivered: what is to be done then, if anything is left.
+    var undelivered: [HeldMessage?] = []
     private var outputs: [Output] = []
     private var nextOutput = 0
 
@@ -48,6 +50,16 @@ package final class ClientConnection {
         var deadline: Instant
         /// The farewell went over a data channel: the server closes the channels.
         var waitsForChannels: Bool
+    }
+
+    /// A message that waits for the delivery of its text.
+    struct HeldMessage {
+        var message: SignalingMessage
+        var text: String
+        var path: ClientTransport.Path
+        var epoch: Int
+        /// To be told afterwards as a message of this label.
+        var channelMessage: (label: String, bytes: [UInt8])?
     }
 
     package init(configuration: ClientConfiguration, makePeer: @escaping PeerFactory) {
@@ -166,7 +178,7 @@ package final class ClientConnection {
         }
         consider(connectDeadline)
         consider(transport.disconnectedDeadline)
-        if !transport.owesAnswerOnWebSocket { consider(transport.shutdownDeadline) }
+        if !owesAnswerOnWebSocket { consider(transport.shutdownDeadline) }
         consider(transport.closeDeadline)
         for call in transport.calls.values { consider(call.deadline) }
         return earliest

@@ -29,6 +29,8 @@ package protocol ClientPeer: AnyObject {
     var nextTimeout: Instant? { get }
     /// Queues one message; false if the transport refuses it.
     func send(_ payload: [UInt8], isBinary: Bool, on channel: StreamID, now: Instant) -> Bool
+    /// Bytes accepted for a channel and not yet sent.
+    func bufferedAmount(of channel: StreamID) -> Int
     func close(now: Instant)
     func poll() -> ClientPeerOutput?
 }

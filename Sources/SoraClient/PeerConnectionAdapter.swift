@@ -97,6 +97,8 @@ package final class PeerConnectionAdapter: ClientPeer {
         (try? connection.send(message: payload, isBinary: isBinary, on: channel, now: now)) != nil
     }
 
+    package func bufferedAmount(of channel: StreamID) -> Int { connection.bufferedAmount(of: channel) }
+
     package func poll() -> ClientPeerOutput? {
         // The answer comes before what it caused, so that candidates never precede it.
         if !answers.isEmpty { return answers.removeFirst() }

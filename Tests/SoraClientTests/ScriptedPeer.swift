@@ -75,6 +75,9 @@ final class ScriptedPeer: ClientPeer {
         return true
     }
 
+    func bufferedAmount(of channel: StreamID) -> Int {
+        sent.filter { $0.channel == channel }.reduce(0) { $0 + $1.payload.count }
+    }
     func close(now: Instant) { isClosed = true }
 
     func poll() -> ClientPeerOutput? { outputs.isEmpty ? nil : outputs.removeFirst() }
