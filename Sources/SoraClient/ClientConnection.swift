@@ -149,7 +149,7 @@ package final class ClientConnection {
     }
 
     /// What happened to a connection that `.ice(.openStream(…))` of `epoch` asked for.
-    package func handleStream(_ id: ICEStreamID, _ event: StreamEvent, epoch: Int, now: Instant) {
+    package func handleStream(_ id: ICEStreamID, _ event: ICEStreamEvent, epoch: Int, now: Instant) {
         guard epoch == self.epoch, state != .disconnected else { return }
         transport.peer?.handleStream(id, event, now: now)
         drainPeer(now: now)

@@ -20,7 +20,7 @@ package protocol ClientPeer: AnyObject {
     func removeLocalSocket(_ id: SocketID, now: Instant)
     func handle(_ datagram: Datagram, now: Instant)
     /// What happened to a connection that ICE asked for.
-    func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant)
+    func handleStream(_ id: ICEStreamID, _ event: ICEStreamEvent, now: Instant)
     /// The answer to a name that ICE asked for; empty if it has no address.
     func resolved(_ token: Int, addresses: [IPAddress], now: Instant)
     /// Starts to ask STUN and TURN servers even without a local socket.
@@ -37,7 +37,7 @@ package protocol ClientPeer: AnyObject {
 
 extension ClientPeer {
     // A peer without servers asks for neither.
-    package func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant) {}
+    package func handleStream(_ id: ICEStreamID, _ event: ICEStreamEvent, now: Instant) {}
     package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {}
     package func gather(now: Instant) {}
 }

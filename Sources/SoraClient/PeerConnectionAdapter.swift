@@ -82,7 +82,7 @@ package final class PeerConnectionAdapter: ClientPeer {
     }
     package func removeLocalSocket(_ id: SocketID, now: Instant) { connection.removeLocalSocket(id, now: now) }
     package func handle(_ datagram: Datagram, now: Instant) { connection.handle(datagram, now: now) }
-    package func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant) {
+    package func handleStream(_ id: ICEStreamID, _ event: ICEStreamEvent, now: Instant) {
         connection.handleStream(id, event, now: now)
     }
     package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {

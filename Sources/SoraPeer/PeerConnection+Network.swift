@@ -4,7 +4,7 @@ import SoraWire
 // What ICE needs of the network beside datagrams: connections to TURN servers, names, and news of both.
 extension PeerConnection {
     /// What happened to a connection that `.ice(.openStream(…))` asked for.
-    package func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant) {
+    package func handleStream(_ id: ICEStreamID, _ event: ICEStreamEvent, now: Instant) {
         guard !hasEnded else { return }
         for payload in ice.handleStream(id, event, now: now) { handleApplication(payload, now: now) }
         pump(now: now)

@@ -12,7 +12,7 @@ import Testing
         unowned let world: VirtualWorld
         unowned let host: VirtualHost
         let server: FakeTURNServer
-        var opened: [StreamRequest] = []
+        var opened: [ICEStreamRequest] = []
         var closed: [ICEStreamID] = []
         var framers: [ICEStreamID: StreamFramer] = [:]
         /// Reasons for which addresses refuse connections.
@@ -35,7 +35,7 @@ import Testing
             }
         }
 
-        func report(_ id: ICEStreamID, _ event: StreamEvent, after delay: Duration) {
+        func report(_ id: ICEStreamID, _ event: ICEStreamEvent, after delay: Duration) {
             world.after(delay) { [unowned self] in
                 guard !closed.contains(id) else { return }
                 for data in host.agent.handleStream(id, event, now: world.now) {
@@ -226,7 +226,7 @@ import Testing
         client.addRemoteCandidate(
             try ICECandidate(parsing: "candidate:1 1 tcp 1518280447 192.0.2.2 443 typ host tcptype passive"), now: .zero
         )
-        var opened: StreamRequest?
+        var opened: ICEStreamRequest?
         var lines: [ICECandidate] = []
         while let output = client.poll() {
             if case .openStream(let request) = output { opened = request }

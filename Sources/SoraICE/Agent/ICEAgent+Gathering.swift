@@ -131,7 +131,7 @@ extension ICEAgent {
         let uri = attempts[index].report.server
         emit(
             .openStream(
-                StreamRequest(
+                ICEStreamRequest(
                     id: stream, address: attempts[index].address, tlsServerName: uri.transport == .tls ? uri.host : nil)
             ))
     }

@@ -13,14 +13,14 @@ extension ICEAgent {
     private static let connectionLimit = 8
 
     /// What happened to a connection that ``Output/openStream(_:)`` asked for. Returns application data, unwrapped.
-    package func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant) -> [[UInt8]] {
+    package func handleStream(_ id: ICEStreamID, _ event: ICEStreamEvent, now: Instant) -> [[UInt8]] {
         guard state != .closed else { return [] }
         if let attempt = attempts.first(where: { $0.stream == id }) { return handle(event, of: attempt.id, now: now) }
         guard connections[id] != nil else { return [] }
         return handle(event, ofConnection: id, now: now)
     }
 
-    private func handle(_ event: StreamEvent, of id: Int, now: Instant) -> [[UInt8]] {
+    private func handle(_ event: ICEStreamEvent, of id: Int, now: Instant) -> [[UInt8]] {
         guard let index = attempts.firstIndex(where: { $0.id == id }) else { return [] }
         switch event {
         case .connected(let local):
@@ -82,10 +82,10 @@ extension ICEAgent {
         else { return }
         nextStreamID += 1
         connections[ICEStreamID(nextStreamID)] = ICETCPConnection(remote: candidate, address: address)
-        emit(.openStream(StreamRequest(id: ICEStreamID(nextStreamID), address: address)))
+        emit(.openStream(ICEStreamRequest(id: ICEStreamID(nextStreamID), address: address)))
     }
 
-    private func handle(_ event: StreamEvent, ofConnection id: ICEStreamID, now: Instant) -> [[UInt8]] {
+    private func handle(_ event: ICEStreamEvent, ofConnection id: ICEStreamID, now: Instant) -> [[UInt8]] {
         defer { finish(now) }
         switch event {
         case .connected(let local):

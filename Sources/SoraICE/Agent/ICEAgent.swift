@@ -25,7 +25,7 @@ package final class ICEAgent {
         /// Answer with ``ICEAgent/resolved(_:addresses:now:)``.
         case resolve(name: String, token: Int)
         /// Open a connection; report by ``ICEAgent/handleStream(_:_:now:)``.
-        case openStream(StreamRequest)
+        case openStream(ICEStreamRequest)
         case writeStream(ICEStreamID, [UInt8])
         /// Close it; nothing is to be reported afterwards.
         case closeStream(ICEStreamID)

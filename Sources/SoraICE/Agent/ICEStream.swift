@@ -8,7 +8,7 @@ package struct ICEStreamID: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// A connection that the driver is to open for the agent.
-package struct StreamRequest: Sendable, Equatable {
+package struct ICEStreamRequest: Sendable, Equatable {
     package var id: ICEStreamID
     package var address: SocketAddress
     /// The name that the certificate has to be for, and that goes into SNI unless it is an address. Nil: plain TCP.
@@ -22,7 +22,7 @@ package struct StreamRequest: Sendable, Equatable {
 }
 
 /// What happened to such a connection.
-package enum StreamEvent: Sendable, Equatable {
+package enum ICEStreamEvent: Sendable, Equatable {
     /// Connected, over TLS also verified. `local` is the address on our side.
     case connected(local: SocketAddress)
     case data([UInt8])
