@@ -85,7 +85,7 @@ extension ClientConnection {
         case .push: break
         case .connect, .answer, .candidate, .reAnswer, .pong, .stats, .disconnect:
             log(.warning, "ignored a message of type \(message.type), which only clients send")
-        case .unknown(let type, _): log(.info, "ignored a message of unknown type \(type)")
+        case .unknown(let type, _): log(.info, "ignored a message of unknown type \(type.prefix(64))")
         }
     }
 
@@ -182,6 +182,7 @@ extension ClientConnection {
             end(error, cause: .signalingFailure, now: now)
             return
         }
+        for warning in transport.peer?.warnings ?? [] { log(.warning, warning) }
         emit(.openSockets(epoch: epoch))
         tell(.offerTaken(offer))
         tell(.signaling(.offer(offer), text: text))

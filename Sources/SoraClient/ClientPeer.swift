@@ -7,6 +7,8 @@ import SoraWire
 /// What the client connection needs of a peer connection. ``PeerConnectionAdapter`` is the real one;
 /// tests put a scripted one in its place.
 package protocol ClientPeer: AnyObject {
+    /// What of the offer's settings could not be used, for the log.
+    var warnings: [String] { get }
     /// Takes an offer. On an error nothing has changed.
     func accept(_ offer: SessionDescription, now: Instant) throws(PeerError)
     /// Makes the m-line `mid` send our track, with the parameters of `encodings`.
@@ -36,6 +38,7 @@ package protocol ClientPeer: AnyObject {
 }
 
 extension ClientPeer {
+    package var warnings: [String] { [] }
     // A peer without servers asks for neither.
     package func handleStream(_ id: ICEStreamID, _ event: ICEStreamEvent, now: Instant) {}
     package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {}

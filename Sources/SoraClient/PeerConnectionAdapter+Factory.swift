@@ -40,9 +40,10 @@ extension ClientConnection {
         // Each epoch has random numbers of its own.
         var random = random
         self.init(configuration: configuration) { offer, now in
-            PeerConnectionAdapter(
-                PeerConnection(
-                    configuration: settings.configuration(for: offer).configuration, random: random.split(), now: now))
+            let (configuration, unusable) = settings.configuration(for: offer)
+            return PeerConnectionAdapter(
+                PeerConnection(configuration: configuration, random: random.split(), now: now),
+                warnings: unusable.map { "ignored an ICE server of the offer: \($0)" })
         }
     }
 

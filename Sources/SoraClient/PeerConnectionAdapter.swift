@@ -12,7 +12,12 @@ package final class PeerConnectionAdapter: ClientPeer {
     /// An answer that is made but not yet polled.
     private var answers: [ClientPeerOutput] = []
 
-    package init(_ connection: PeerConnection) { self.connection = connection }
+    package let warnings: [String]
+
+    package init(_ connection: PeerConnection, warnings: [String] = []) {
+        self.connection = connection
+        self.warnings = warnings
+    }
 
     package func accept(_ offer: SessionDescription, now: Instant) throws(PeerError) {
         try connection.acceptOffer(offer, now: now)

@@ -7,6 +7,7 @@ import SoraPeer
 import SoraSDP
 import SoraSecureTransport
 import SoraWire
+import TestSupport
 import Testing
 
 /// Clients and a server's channel, with WebSockets and datagrams between them, in virtual time.
@@ -281,6 +282,7 @@ final class World {
     func run(for limit: Duration, until condition: () -> Bool = { false }) -> Bool {
         let end = now + limit
         var idleTurns = 0
+        defer { DTLSClock.reset() }
         collect()
         while !condition() {
             var next = channel.nextTimeout ?? .distantFuture
@@ -302,6 +304,7 @@ final class World {
                 return false
             }
             now = max(now, next)
+            DTLSClock.set(now)
             for client in clients {
                 while let index = client.frames.firstIndex(where: { $0.at <= now }) {
                     let frame = client.frames.remove(at: index)

@@ -1,0 +1,47 @@
+import SoraClient
+import SoraICE
+import SoraMessages
+import SoraPeer
+import SoraWire
+import Testing
+
+@Suite struct ClientPeerSettingsTests {
+    private func configure(_ config: OfferICEConfiguration?) -> (configuration: PeerConfiguration, unusable: [String]) {
+        var base = PeerConfiguration(certificate: World.certificates[0])
+        base.ice.servers = [
+            ICEServer(uri: ICEServerURI(isTURN: false, host: "stun.example", port: 3478, transport: .udp))
+        ]
+        base.ice.transportPolicy = .relay
+        var offer = OfferMessage(sdp: "", connectionID: "C")
+        offer.config = config
+        return ClientPeerSettings(base: base).configuration(for: offer)
+    }
+
+    // api 3.1.8
+    @Test func serversOfTheOfferReplaceTheConfiguredOnes() {
+        let own = configure(nil).configuration.ice
+        #expect(own.servers.map(\.uri.host) == ["stun.example"] && own.transportPolicy == .relay)
+        #expect(configure(OfferICEConfiguration(iceServers: [])).configuration.ice.servers.isEmpty)
+        let urls = ["turn:192.0.2.1:3478?transport=udp", "turns:turn.example:443?transport=tcp", "stun:192.0.2.1"]
+        let server = OfferICEConfiguration.Server(urls: urls, username: "u", credential: "p")
+        let ice = configure(OfferICEConfiguration(iceServers: [server], iceTransportPolicy: "relay")).configuration.ice
+        #expect(
+            ice.servers.map(\.uri.transport) == [.udp, .tls, .udp] && ice.servers.allSatisfy { $0.username == "u" })
+        #expect(ice.transportPolicy == .relay)
+    }
+
+    // sig 10.4: a policy of any value is accepted; relay without a relay would be no connection at all.
+    @Test func relayPolicyNeedsARelay() {
+        for policy in ["relay", "all", "nonsense", nil] {
+            let ice = configure(OfferICEConfiguration(iceServers: [], iceTransportPolicy: policy)).configuration.ice
+            #expect(ice.transportPolicy == .all)
+        }
+    }
+
+    @Test func unusableServersAreLeftOutAndNamed() {
+        let server = OfferICEConfiguration.Server(urls: ["turn:192.0.2.1", "http://x", "stun:192.0.2.2"])
+        let (configuration, unusable) = configure(OfferICEConfiguration(iceServers: [server]))
+        #expect(configuration.ice.servers.map(\.uri.host) == ["192.0.2.2"])
+        #expect(unusable.count == 2)
+    }
+}
