@@ -239,6 +239,28 @@ private struct Layer {
         #expect(try forward(&forwarder, second, layer: 1, .zero).count == 1)
     }
 
+    // A slice of an H.264 key frame is no entry while its parameter sets may still be on their way.
+    @Test func parameterSetsAreWaitedFor() throws {
+        var random = RandomSource(seed: 2)
+        var layer = Layer(1, random: &random)
+        let end = layer.packet([0x41, 0x9A], marker: true, .zero)
+        let sets = layer.packet(hex("780004 6742c00d 000268ce"), marker: false, at(milliseconds: 33))
+        let slice = layer.packet([0x65, 0x88, 1], marker: true, at(milliseconds: 33))
+        let next = layer.packet([0x65, 0x88, 1], marker: true, at(milliseconds: 66))
+        func numbers(_ order: [[UInt8]]) throws -> [UInt8] {
+            var forwarder = StreamForwarder(
+                ssrc: SSRC(7), payloadType: nil, clockRate: 90_000, isVideo: true, random: &random)
+            forwarder.select(1)
+            return try order.flatMap { try forward(&forwarder, $0, layer: 1, .zero, .h264) }.map { $0.payload[0] }
+        }
+        #expect(try numbers([end, slice, sets, next]) == [0x78, 0x65, 0x65])
+        #expect(try numbers([slice]) == [])
+        #expect(try numbers([end, sets, slice]) == [0x78, 0x65])
+        // Without parameter sets in the stream: the frame before is known to be over.
+        #expect(try numbers([slice, next]) == [0x65])
+        #expect(try numbers([next, slice]) == [0x65])
+    }
+
     @Test func latePacketsOfTheOldLayerFillTheirNumbers() throws {
         var random = RandomSource(seed: 3)
         var low = Layer(0, random: &random)

@@ -178,16 +178,31 @@ extension StreamForwarder {
     private mutating func enter(_ packet: ForwardablePacket, _ now: Instant) -> [UInt8]? {
         guard var source = target else { return nil }
         let sequence = source.unwrapper.unwrap(packet.header.sequenceNumber)
-        target?.unwrapper = source.unwrapper
-        guard isVideo ? packet.startsKeyFrame : !packet.isPadding else {
-            if isVideo { hold(packet, sequence) }
-            return nil
+        target = source
+        guard isVideo else { return packet.isPadding ? nil : enter(at: packet, sequence, source, now) }
+        if isEntry(packet, sequence) { return enter(at: packet, sequence, source, now) }
+        hold(packet, sequence)
+        // This packet may prove that the next one, held already, is its frame's first.
+        if let next = held.first(where: { $0.sequence == sequence + 1 })?.packet, isEntry(next, sequence + 1) {
+            return enter(at: next, sequence + 1, source, now)
         }
-        if evictedThrough > sequence {
-            // Part of this key frame was held too long and is gone: it cannot be completed any more.
-            hold(packet, sequence)
-            return nil
-        }
+        return nil
+    }
+
+    /// Whether decoding can start with this packet and all that is needed will follow it.
+    private func isEntry(_ packet: ForwardablePacket, _ sequence: Int64) -> Bool {
+        // If part of this key frame was held too long and is gone, it cannot be completed any more.
+        guard let info = packet.info, info.startsKeyFrame, evictedThrough <= sequence else { return false }
+        guard info.mayFollowOthersOfItsFrame else { return true }
+        // Parameter sets may stand before it: the packet before must be known as the end of another frame.
+        guard let before = held.first(where: { $0.sequence == sequence - 1 })?.packet else { return false }
+        return before.header.marker || before.header.timestamp != packet.header.timestamp
+    }
+
+    private mutating func enter(
+        at packet: ForwardablePacket, _ sequence: Int64, _ entered: Source, _ now: Instant
+    ) -> [UInt8]? {
+        var source = entered
         let first = window.highest + 1
         source.map = SequenceMap(first: sequence, offset: first - sequence)
         source.timestampOffset = timestampOffset(for: packet, layer: source.layer, now)
