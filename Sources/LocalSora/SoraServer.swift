@@ -126,7 +126,7 @@ public final class SoraServer: Sendable {
         let data = try JSONValue(parsing: json)
         for media in mediaLoops {
             _ = await media.withChannel(channelID) { channel, now in
-                channel.push(data, to: { _, _, _ in true }, now: now)
+                try? channel.push(data, to: .everyone, now: now)
             }
         }
     }

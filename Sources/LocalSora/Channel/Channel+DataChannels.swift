@@ -95,6 +95,8 @@ extension Channel {
         do {
             let frame = try DataChannelFraming(label: label, compress: channel.definition.isCompressed).frame(message)
             try member.peer.send(message: frame.payload, isBinary: frame.isBinary, on: channel.stream, now: now)
+            member.messagesSent &+= 1
+            member.messageBytesSent &+= UInt64(message.count)
         } catch {
             emit(event: .messageDropped, member, "\(label): \(error)", now: now)
         }
@@ -106,6 +108,8 @@ extension Channel {
         guard let label = member.labelsByStream[stream], let channel = member.dataChannels[label], member.isActive
         else { return }
         member.lastHeard = now
+        member.messagesReceived &+= 1
+        member.messageBytesReceived &+= UInt64(payload.count)
         let message: [UInt8]
         do {
             let framing = DataChannelFraming(label: label, compress: channel.definition.isCompressed)

@@ -52,7 +52,9 @@ extension Channel {
     // MARK: Packets
 
     func forward(_ received: ReceivedRTP, from sender: Member, now: Instant) {
-        guard let track = sender.track(of: received.transceiver), let layer = track.layerIndex(of: received) else { return }
+        guard let track = sender.track(of: received.transceiver), let layer = track.layerIndex(of: received) else {
+            return
+        }
         note(received, track: track, layer: layer, now: now)
         guard !track.subscriptions.isEmpty else { return }
         let packet = ForwardablePacket(
@@ -136,7 +138,9 @@ extension Channel {
     /// The sender's packets are lost for good.
     func keyFrameNeeded(of sender: Member, ssrc: SSRC, now: Instant) {
         guard let track = sender.videoTrack, let layer = track.layers.firstIndex(where: { $0.ssrc == ssrc }),
-            track.subscriptions.contains(where: { $0.forwarder?.currentLayer == layer || $0.forwarder?.targetLayer == layer })
+            track.subscriptions.contains(where: {
+                $0.forwarder?.currentLayer == layer || $0.forwarder?.targetLayer == layer
+            })
         else { return }
         requestKeyFrame(of: track, layer: layer, now: now)
     }
@@ -164,7 +168,9 @@ extension Channel {
     private func sendKeyFrameRequests(of track: SenderTrack, now: Instant) {
         var hasSent = false
         for layer in track.layers.indices {
-            guard let ssrc = track.layers[layer].ssrc, track.layers[layer].keyFrames.handleTimeout(now: now) else { continue }
+            guard let ssrc = track.layers[layer].ssrc, track.layers[layer].keyFrames.handleTimeout(now: now) else {
+                continue
+            }
             track.sender.peer.sendKeyFrameRequest(for: ssrc, now: now)
             hasSent = true
             emit(event: .keyFrameRequested, track.sender, "layer \(track.name(of: layer).rawValue)", now: now)

@@ -12,6 +12,10 @@ extension Channel {
     private static let layerSilence: Duration = .milliseconds(500)
     private static let framesMissedLimit = 4
     private static let rateInterval: Duration = .seconds(1)
+    /// How long an estimate must stay below what is sent: in the first seconds of a receiver, and later.
+    private static let startUpTime: Duration = .seconds(4)
+    private static let startUpPatience: Duration = .seconds(2)
+    private static let patience: Duration = .milliseconds(400)
 
     // MARK: Choosing
 
@@ -27,7 +31,8 @@ extension Channel {
         }
         if let layer = chosen, let cap = subscription.bandwidthCap, layer > cap {
             // Never below the lowest that arrives: some picture is better than none.
-            chosen = track.layers.indices.prefix(cap + 1).last { track.layers[$0].isActive }
+            chosen =
+                track.layers.indices.prefix(cap + 1).last { track.layers[$0].isActive }
                 ?? track.layers.firstIndex(where: \.isActive)
         }
         return chosen
@@ -78,7 +83,8 @@ extension Channel {
         guard let previous, previous != current, track.isSimulcast else { return }
         let receiver = subscription.receiver
         emit(
-            event: .layerSwitched, receiver, "\(previous.rawValue) to \(current.rawValue) of \(track.sender.id)", now: now)
+            event: .layerSwitched, receiver, "\(previous.rawValue) to \(current.rawValue) of \(track.sender.id)",
+            now: now)
         guard receiver.isAnnounced else { return }
         var message = NotifyMessage(eventType: NotifyMessage.Event.simulcastSwitched)
         message.timestamp = timestamp(now)
@@ -125,6 +131,9 @@ extension Channel {
                 if isRateDue { reckonRates(of: track, now: now) }
             }
         }
+        for id in order {
+            if let member = members[id], member.availableBitrate != nil { respectBandwidth(of: member, now: now) }
+        }
         if isRateDue {
             lastRateReckoning = now
             for id in order {
@@ -164,14 +173,27 @@ extension Channel {
 
     // MARK: Bandwidth
 
-    /// What the way to a receiver is estimated to carry.
+    /// What the way to a receiver is estimated to carry. Takes effect at the next tick that finds it so.
     func availableBitrateChanged(_ bitrate: Int, of receiver: Member, now: Instant) {
         receiver.availableBitrate = bitrate
+        if nextMediaTick == nil, !receiver.subscriptions.isEmpty { nextMediaTick = now + Self.mediaTickInterval }
+    }
+
+    /// Goes down where the estimate has been below what is sent for a while: estimates start low and
+    /// waver, and one bad moment is no reason.
+    private func respectBandwidth(of receiver: Member, now: Instant) {
+        guard let available = receiver.availableBitrate else { return }
         let needed = receiver.subscriptions.values.reduce(0) { $0 + rate(of: $1, layer: $1.selected) }
-        // Small excesses are what estimates are made of.
-        if needed > bitrate + bitrate / 20 {
-            reduceBandwidth(of: receiver, to: bitrate, now: now)
+        guard needed > available + available / 20 else {
+            receiver.exceedingSince = nil
+            return
         }
+        let since = receiver.exceedingSince ?? now
+        receiver.exceedingSince = since
+        let isYoung = receiver.connectedAt.map { now - $0 < Self.startUpTime } ?? true
+        guard now - since >= (isYoung ? Self.startUpPatience : Self.patience) else { return }
+        receiver.exceedingSince = nil
+        reduceBandwidth(of: receiver, to: available, now: now)
     }
 
     private func rate(of subscription: Subscription, layer: Int?) -> Int {
@@ -196,7 +218,9 @@ extension Channel {
             var hasStepped = false
             for subscription in candidates {
                 guard sum > bitrate, let layer = subscription.selected,
-                    let lower = subscription.track.layers.indices.prefix(layer).last(where: { subscription.track.layers[$0].isActive })
+                    let lower = subscription.track.layers.indices.prefix(layer).last(where: {
+                        subscription.track.layers[$0].isActive
+                    })
                 else { continue }
                 sum -= max(rate(of: subscription, layer: layer) - rate(of: subscription, layer: lower), 0)
                 subscription.bandwidthCap = lower
@@ -226,7 +250,8 @@ extension Channel {
         for subscription in candidates {
             guard let cap = subscription.bandwidthCap else { continue }
             let next = cap + 1
-            let more = max(rate(of: subscription, layer: next) - rate(of: subscription, layer: subscription.selected), 0)
+            let more = max(
+                rate(of: subscription, layer: next) - rate(of: subscription, layer: subscription.selected), 0)
             let fits = (receiver.availableBitrate ?? .max) / 10 * 9 >= sum + more
             let isSettled = receiver.nextImprovement - now <= receiver.improvementInterval - .seconds(2)
             guard isDue || (fits && isSettled) else { continue }
@@ -242,7 +267,9 @@ extension Channel {
         }
         if !receiver.subscriptions.values.contains(where: { $0.bandwidthCap != nil }) {
             receiver.isBandwidthLimited = false
-            if let last = receiver.lastImprovement, now - last > .seconds(30) { receiver.improvementInterval = .seconds(5) }
+            if let last = receiver.lastImprovement, now - last > .seconds(30) {
+                receiver.improvementInterval = .seconds(5)
+            }
         }
     }
 }

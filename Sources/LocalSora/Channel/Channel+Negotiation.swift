@@ -33,7 +33,8 @@ extension Channel {
     func unsubscribe(_ member: Member, from sender: ConnectionID, now: Instant) {
         var changed = false
         for kind in [TrackKind.audio, .video] {
-            guard let subscription = member.subscriptions.removeValue(forKey: SubscriptionKey(sender: sender, kind: kind))
+            guard
+                let subscription = member.subscriptions.removeValue(forKey: SubscriptionKey(sender: sender, kind: kind))
             else { continue }
             forget(subscription)
             member.peer.stop(subscription.transceiver.id)
@@ -57,7 +58,8 @@ extension Channel {
             member.reofferIsOutstanding = true
             member.deadline = now + settings.answerTimeout
             deliver(
-                SignalingMessage.reOffer(DescriptionMessage(sdp: offer.serialized())).json, type: "re-offer", to: member,
+                SignalingMessage.reOffer(DescriptionMessage(sdp: offer.serialized())).json, type: "re-offer",
+                to: member,
                 now: now)
         } catch {
             end(member, code: SignalingCloseCode.signalingError, reason: SignalingReason.internalError, now: now)
@@ -95,6 +97,7 @@ extension Channel {
         member.isAnnounced = true
         emit(event: .joined, member, "role \(member.role.rawValue)", now: now)
         notifyCreated(member, now: now)
+        report(.created, member, now: now)
         // Senders that were announced while this member was negotiating.
         var changed = false
         for sender in senders(for: member) {
@@ -104,7 +107,8 @@ extension Channel {
         }
         if changed { renegotiate(member, now: now) }
         guard member.role.sends else { return }
-        for other in order.compactMap({ members[$0] }) where other !== member && other.isActive && other.receives(from: member) {
+        for other in order.compactMap({ members[$0] })
+        where other !== member && other.isActive && other.receives(from: member) {
             let before = other.subscriptions.count
             subscribe(other, to: member)
             if other.subscriptions.count != before { renegotiate(other, now: now) }
@@ -140,7 +144,9 @@ extension Channel {
                 parameters["profile"] = String(profile)
             }
         case "H264":
-            if let level = wishes.h264Params?["profile_level_id"]?.stringValue, H264ProfileLevel(profileLevelID: level) != nil {
+            if let level = wishes.h264Params?["profile_level_id"]?.stringValue,
+                H264ProfileLevel(profileLevelID: level) != nil
+            {
                 parameters["profile-level-id"] = level
             }
         case "H265":

@@ -14,12 +14,12 @@ extension Channel {
         message.connectionID = member.id.rawValue
         message.audio = member.grant.audio
         message.video = member.grant.video
-        message.minutes = Int((now - (member.connectedAt ?? member.joinedAt)).inSeconds / 60)
-        let present = members.values.filter(\.isAnnounced)
-        message.channelConnections = present.count
-        message.channelSendrecvConnections = present.count { $0.role == .sendrecv }
-        message.channelSendonlyConnections = present.count { $0.role == .sendonly }
-        message.channelRecvonlyConnections = present.count { $0.role == .recvonly }
+        message.minutes = minutes(of: member, now: now)
+        let counts = counts
+        message.channelConnections = counts.connections
+        message.channelSendrecvConnections = counts.sendrecv
+        message.channelSendonlyConnections = counts.sendonly
+        message.channelRecvonlyConnections = counts.recvonly
         message.turnTransportType = "udp"
         message.authnMetadata = member.notifyMetadata
         message.authzMetadata = member.grant.authzMetadata
@@ -58,17 +58,6 @@ extension Channel {
     func notify(_ message: NotifyMessage, to member: Member, now: Instant) {
         guard member.grant.notifies else { return }
         deliver(message.json, type: "notify", to: member, now: now)
-    }
-
-    /// Sends application data to members.
-    package func push(_ data: JSONValue, to recipients: (String, String, ConnectionRole) -> Bool, now: Instant) {
-        for id in order {
-            guard let member = members[id], member.isAnnounced,
-                recipients(id.rawValue, member.clientID, member.role)
-            else { continue }
-            deliver(PushMessage(data: data).json, type: "push", to: member, now: now)
-            drain(member, now: now)
-        }
     }
 
     /// RFC 3339 in UTC with microseconds.

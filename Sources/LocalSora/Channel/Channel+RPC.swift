@@ -55,9 +55,8 @@ extension Channel {
         case .putSignalingNotifyMetadata(let metadata, let push):
             return putNotifyMetadata(metadata, of: member, push: push ?? false, now: now)
         case .putSignalingNotifyMetadataItem(let key, let value, let push):
-            var object = member.notifyMetadata?.objectValue ?? JSONObject()
-            object[key] = value
-            return putNotifyMetadata(.object(object), of: member, push: push ?? false, now: now)
+            return putNotifyMetadata(
+                metadata(of: member, setting: key, to: value), of: member, push: push ?? false, now: now)
         case .custom(let method, _):
             throw RPCErrorObject(code: RPCErrorObject.methodNotFound, message: "Method not found: \(method)")
         }
@@ -77,15 +76,28 @@ extension Channel {
         return member.id
     }
 
-    private func putNotifyMetadata(_ metadata: JSONValue, of member: Member, push: Bool, now: Instant) -> JSONValue {
+    /// A member's metadata with one key changed. Metadata that is no object is replaced.
+    func metadata(of member: Member, setting key: String, to value: JSONValue) -> JSONValue {
+        var object = member.notifyMetadata?.objectValue ?? JSONObject()
+        object[key] = value
+        return .object(object)
+    }
+
+    /// Changes the metadata of a member's notifications; with `push` the others are told.
+    func putNotifyMetadata(_ metadata: JSONValue, of member: Member, push: Bool, now: Instant) -> JSONValue {
         member.notifyMetadata = metadata
         if push {
             // The form of this push is our choice (spec/signaling.md 5.2, not established).
             let data: JSONValue = [
                 "type": "signaling_notify_metadata", "connection_id": .string(member.id.rawValue),
-                "client_id": .string(member.clientID), "metadata": metadata,
+                "client_id": .string(member.clientID), "bundle_id": .string(member.bundleID), "metadata": metadata,
             ]
-            self.push(data, to: { id, _, _ in id != member.id.rawValue }, now: now)
+            for id in order {
+                guard let other = members[id], other !== member, other.isAnnounced, other.bundleID != member.bundleID
+                else { continue }
+                deliver(PushMessage(data: data).json, type: "push", to: other, now: now)
+                drain(other, now: now)
+            }
         }
         return metadata
     }

@@ -5,9 +5,6 @@ import SoraWire
 // Spotlight: the latest speakers are in focus and are seen well, the others less so (spec/signaling.md 7.6).
 
 extension Channel {
-    /// Channels are made of spotlight connections alone or have none.
-    var isSpotlight: Bool { members.values.contains { $0.grant.spotlight } }
-
     /// Which layer of a sender a spotlight receiver gets.
     func spotlightLayer(of sender: Member, for receiver: Member) -> LayerRID {
         let rids = receiver.spotlightRIDs[sender.id] ?? receiver.defaultSpotlightRIDs
@@ -16,7 +13,9 @@ extension Channel {
 
     /// Those in focus, in the order in which they got there.
     var focused: [Member] {
-        order.compactMap { members[$0] }.filter(\.isFocused).sorted { ($0.focusedAt ?? .zero) < ($1.focusedAt ?? .zero) }
+        order.compactMap { members[$0] }.filter(\.isFocused).sorted {
+            ($0.focusedAt ?? .zero) < ($1.focusedAt ?? .zero)
+        }
     }
 
     /// Puts new speakers into focus, in place of those who have been silent for longest.
@@ -27,29 +26,25 @@ extension Channel {
                 track.loudness.isSpeaking(at: now)
             else { continue }
             member.lastSpokeAt = now
-            if !member.isFocused { focus(member, isFixed: false, now: now) }
+            if !member.isFocused { focus(member, isFixed: false, isCommand: false, now: now) }
         }
-        limitFocus(now: now)
     }
 
     /// Takes out of focus who is too many: not the fixed ones, and first who has been silent for longest.
     private func limitFocus(now: Instant) {
-        var members = focused
-        let fixed = members.count { $0.focusIsFixed }
-        var surplus = members.count - max(spotlightNumber, fixed)
-        members = members.filter { !$0.focusIsFixed }
-            .sorted { ($0.lastSpokeAt ?? .zero, $0.focusedAt ?? .zero) < ($1.lastSpokeAt ?? .zero, $1.focusedAt ?? .zero) }
-        for member in members where surplus > 0 {
-            // Who speaks now is never pushed out by another who does: that would flicker.
-            if member.audioTrack?.loudness.isSpeaking(at: now) ?? false, member.focusedAt.map({ now - $0 < .seconds(1) }) ?? false {
-                continue
+        let present = focused
+        let fixed = present.count { $0.focusIsFixed }
+        let surplus = present.count - max(spotlightNumber, fixed)
+        guard surplus > 0 else { return }
+        let leaving = present.filter { !$0.focusIsFixed }
+            .sorted {
+                ($0.lastSpokeAt ?? .zero, $0.focusedAt ?? .zero) < ($1.lastSpokeAt ?? .zero, $1.focusedAt ?? .zero)
             }
-            surplus -= 1
-            unfocus(member, now: now)
-        }
+        for member in leaving.prefix(surplus) { unfocus(member, now: now) }
     }
 
-    func focus(_ member: Member, isFixed: Bool, now: Instant) {
+    /// - Parameter isCommand: by the HTTP API, which pushes out a speaker where speech alone would wait.
+    func focus(_ member: Member, isFixed: Bool, isCommand: Bool, now: Instant) {
         guard member.role.sends, !member.isFocused || member.focusIsFixed != isFixed else { return }
         if !isFixed, !member.isFocused {
             // A full circle makes room first, unless all its places are fixed.
@@ -58,9 +53,11 @@ extension Channel {
             guard fixed < spotlightNumber else { return }
             if present.count >= spotlightNumber {
                 let silent = present.filter {
-                    !$0.focusIsFixed && !($0.audioTrack?.loudness.isSpeaking(at: now) ?? false)
+                    !$0.focusIsFixed && (isCommand || !($0.audioTrack?.loudness.isSpeaking(at: now) ?? false))
                 }
-                guard let longest = silent.min(by: { ($0.lastSpokeAt ?? .zero) < ($1.lastSpokeAt ?? .zero) }) else { return }
+                guard let longest = silent.min(by: { ($0.lastSpokeAt ?? .zero) < ($1.lastSpokeAt ?? .zero) }) else {
+                    return
+                }
                 unfocus(longest, now: now)
             }
         }
@@ -90,6 +87,9 @@ extension Channel {
         }
         guard member.isAnnounced else { return }
         emit(event: .spotlight, member, event, now: now)
+        report(
+            event == NotifyMessage.Event.spotlightFocused ? .spotlightFocused : .spotlightUnfocused, member,
+            isFixed: isFixed, now: now)
         var message = NotifyMessage(eventType: event)
         message.timestamp = timestamp(now)
         message.clientID = member.clientID

@@ -26,6 +26,8 @@ package final class Channel {
         /// The connection is over; forget its addresses and credentials.
         case removed(ConnectionID)
         case event(ServerEvent)
+        /// For webhooks and counters.
+        case connection(ConnectionEvent)
     }
 
     package let id: String
@@ -42,7 +44,13 @@ package final class Channel {
 
     /// Filters for all receivers, beside each receiver's own.
     var channelFilters: [ForwardingFilter] = []
+    /// Channels are made of spotlight connections alone or have none.
+    private(set) var isSpotlight = false
     var spotlightNumber: Int
+    /// When its first connection came.
+    private(set) var createdAt = Instant.zero
+    private(set) var maximumConnections = 0
+    private(set) var totalConnections = 0
     /// Tracks of which some layer waits for a key frame.
     var tracksAwaitingKeyFrames: [SenderTrack] = []
     /// When layers, rates and loudness are looked at next; nil while no media comes.
@@ -118,9 +126,15 @@ package final class Channel {
         let member = Member(id: id, connect: connect, grant: grant, peer: peer, settings: settings, now: now)
         addOwnSections(of: member)
         if grant.dataChannelSignaling { peer.enableDataChannels() }
+        if totalConnections == 0 { createdAt = now }
+        totalConnections += 1
         members[id] = member
         order.append(id)
-        if grant.spotlight, members.count == 1 { spotlightNumber = grant.spotlightNumber }
+        maximumConnections = max(maximumConnections, members.count)
+        if members.count == 1 {
+            isSpotlight = grant.spotlight
+            if isSpotlight { spotlightNumber = grant.spotlightNumber }
+        }
         for sender in senders(for: member) { subscribe(member, to: sender) }
         if member.ownAudio == nil, member.ownVideo == nil, member.subscriptions.isEmpty, !grant.dataChannelSignaling {
             // A connection without any section could not connect; an inactive one is enough (2.7.3).
@@ -162,7 +176,9 @@ package final class Channel {
     }
 
     func makeMid(_ prefix: String) -> Mid {
-        Mid(prefix + "_" + random.string(6, from: Array("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")))
+        Mid(
+            prefix + "_"
+                + random.string(6, from: Array("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")))
     }
 
     // MARK: Input
@@ -281,11 +297,15 @@ package final class Channel {
         }
         if member.isSwitched, member.nextStats <= now {
             member.nextStats = now + settings.statsInterval
-            deliver(["type": "req-stats"], type: "req-stats", to: member, over: .dataChannel(SystemLabel.stats), now: now)
+            deliver(
+                ["type": "req-stats"], type: "req-stats", to: member, over: .dataChannel(SystemLabel.stats), now: now)
         }
         if member.nextUpdate <= now {
             member.nextUpdate = now + settings.updateInterval
-            notifyAll(connectionNotification(NotifyMessage.Event.connectionUpdated, about: member, now: now), about: member, now: now)
+            notifyAll(
+                connectionNotification(NotifyMessage.Event.connectionUpdated, about: member, now: now), about: member,
+                now: now)
+            report(.updated, member, now: now)
         }
         drain(member, now: now)
     }
@@ -364,6 +384,7 @@ package final class Channel {
 
     func end(_ member: Member, code: UInt16, reason: String, now: Instant) {
         guard member.isActive else { return }
+        member.endReason = (code, reason)
         emit(event: .disconnected, member, "\(code) \(reason)", now: now)
         let hasChannels = member.dataChannels.values.contains { $0.isOpen }
         if hasChannels, member.isSwitched {
@@ -386,6 +407,8 @@ package final class Channel {
     /// The client said `disconnect`: close its channels in order, then its WebSocket (4.5).
     func clientDisconnected(_ member: Member, reason: String?, now: Instant) {
         guard member.isActive else { return }
+        member.clientReason = reason
+        member.endReason = (SignalingCloseCode.normal, SignalingReason.typeDisconnect)
         emit(event: .disconnected, member, "client: \(reason ?? "no reason")", now: now)
         leave(member, now: now)
         let hasChannels = member.dataChannels.values.contains { $0.isOpen }
@@ -418,6 +441,7 @@ package final class Channel {
     /// Takes a member out of the channel's life: others stop receiving it and are told.
     private func leave(_ member: Member, now: Instant) {
         order.removeAll { $0 == member.id }
+        let wasAnnounced = member.isAnnounced
         unfocus(member, now: now)
         member.forgetMedia()
         for other in members.values where other !== member && other.isActive {
@@ -429,6 +453,9 @@ package final class Channel {
                 connectionNotification(NotifyMessage.Event.connectionDestroyed, about: member, now: now),
                 about: member, now: now)
         }
+        report(
+            wasAnnounced ? .destroyed : .failed, member, code: member.endReason?.code, reason: member.endReason?.reason,
+            now: now)
     }
 
     private func remove(_ member: Member, now: Instant) {

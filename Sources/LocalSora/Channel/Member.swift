@@ -44,6 +44,14 @@ final class Member {
     var ending: Ending?
     var notifyMetadata: JSONValue?
     var latestStats: JSONValue?
+    /// Reasons of its end: of the HTTP API's caller, of the client's `disconnect`, of ours.
+    var apiReason: JSONValue?
+    var clientReason: String?
+    var endReason: (code: UInt16, reason: String)?
+    var messagesReceived: UInt64 = 0
+    var messagesSent: UInt64 = 0
+    var messageBytesReceived: UInt64 = 0
+    var messageBytesSent: UInt64 = 0
     /// Messages shown to a script so far, by type.
     var scriptCounts: [String: Int] = [:]
 
@@ -76,6 +84,8 @@ final class Member {
     var defaultSpotlightRIDs: SpotlightRIDs
     /// Bits per second that the way to it is estimated to carry; nil before the first estimate.
     var availableBitrate: Int?
+    /// Since when it gets more than that.
+    var exceedingSince: Instant?
     /// Some of its subscriptions are below their wish for lack of bandwidth.
     var isBandwidthLimited = false
     var nextImprovement = Instant.zero

@@ -192,6 +192,7 @@ actor MediaLoop {
             case .resetWebSocket(let id): toFront { $0.reset(id) }
             case .removed(let id): forget(id)
             case .event(let event): report(event)
+            case .connection: break
             }
         }
         if channel.isEmpty { channels.removeValue(forKey: channel.id) }

@@ -15,6 +15,7 @@ final class ChannelHarness {
     let settings: ChannelSettings
     private(set) var clients: [SimulatedClient] = []
     private(set) var events: [ServerEvent] = []
+    private(set) var connectionEvents: [ConnectionEvent] = []
     private(set) var removed: [ConnectionID] = []
     private var uplinks: [ConnectionID: EmulatedLink<[UInt8]>] = [:]
     private var downlinks: [ConnectionID: EmulatedLink<[UInt8]>] = [:]
@@ -26,7 +27,10 @@ final class ChannelHarness {
 
     static let certificate: DTLSCertificate? = try? DTLSCertificate.selfSigned()
 
-    init(conditions: LinkConditions = LinkConditions(delay: .milliseconds(5)), configure: (inout ChannelSettings) -> Void = { _ in }) throws {
+    init(
+        conditions: LinkConditions = LinkConditions(delay: .milliseconds(5)),
+        configure: (inout ChannelSettings) -> Void = { _ in }
+    ) throws {
         var settings = ChannelSettings(certificate: try #require(Self.certificate), wallClockOrigin: 1_764_489_600)
         configure(&settings)
         self.settings = settings
@@ -37,7 +41,8 @@ final class ChannelHarness {
     // MARK: Joining
 
     static func connect(
-        _ role: ConnectionRole = .sendrecv, audio: Bool = true, video: Bool = true, _ change: (inout ConnectMessage) -> Void = { _ in }
+        _ role: ConnectionRole = .sendrecv, audio: Bool = true, video: Bool = true,
+        _ change: (inout ConnectMessage) -> Void = { _ in }
     ) -> ConnectMessage {
         var connect = ConnectMessage(role: role, channelID: "sora")
         connect.audio = .enabled(audio)
@@ -49,7 +54,9 @@ final class ChannelHarness {
     }
 
     /// A messaging client with application channels.
-    static func messaging(_ channels: [DataChannelDefinition] = [], _ change: (inout ConnectMessage) -> Void = { _ in }) -> ConnectMessage {
+    static func messaging(_ channels: [DataChannelDefinition] = [], _ change: (inout ConnectMessage) -> Void = { _ in })
+        -> ConnectMessage
+    {
         connect(.sendonly, audio: false, video: false) {
             $0.dataChannelSignaling = true
             $0.dataChannels = channels
@@ -83,7 +90,10 @@ final class ChannelHarness {
 
     /// Joins and waits until the channel has announced the client.
     @discardableResult
-    func joined(_ connect: ConnectMessage, videoCodecs: [String] = ["VP8"], conditions: LinkConditions? = nil, grant: (inout ConnectionGrant) -> Void = { _ in }, prepare: (SimulatedClient) -> Void = { _ in }) throws -> SimulatedClient {
+    func joined(
+        _ connect: ConnectMessage, videoCodecs: [String] = ["VP8"], conditions: LinkConditions? = nil,
+        grant: (inout ConnectionGrant) -> Void = { _ in }, prepare: (SimulatedClient) -> Void = { _ in }
+    ) throws -> SimulatedClient {
         let client = try join(connect, videoCodecs: videoCodecs, conditions: conditions, grant: grant, prepare: prepare)
         let isUp = run(for: .seconds(5)) { channel.announcedIDs.contains(client.id.rawValue) }
         #expect(isUp, "\(client.log)")
@@ -141,6 +151,7 @@ final class ChannelHarness {
             downlinks[id]?.send(datagram.payload, now: now)
         case .removed(let id): removed.append(id)
         case .event(let event): events.append(event)
+        case .connection(let event): connectionEvents.append(event)
         }
     }
 
@@ -153,7 +164,9 @@ final class ChannelHarness {
         while !condition() {
             var next = channel.nextTimeout ?? .distantFuture
             for client in clients {
-                next = min(next, uplinks[client.id]?.nextTimeout ?? .distantFuture, downlinks[client.id]?.nextTimeout ?? .distantFuture)
+                next = min(
+                    next, uplinks[client.id]?.nextTimeout ?? .distantFuture,
+                    downlinks[client.id]?.nextTimeout ?? .distantFuture)
                 if !client.isDead { next = min(next, client.peer.nextTimeout ?? .distantFuture) }
             }
             guard next <= end else {
@@ -164,7 +177,9 @@ final class ChannelHarness {
             DTLSClock.set(now)
             for client in clients {
                 while let payload = uplinks[client.id]?.receive(now: now) {
-                    channel.handle(Datagram(socket: SocketID(0), remote: client.address, payload: payload), for: client.id, now: now)
+                    channel.handle(
+                        Datagram(socket: SocketID(0), remote: client.address, payload: payload), for: client.id,
+                        now: now)
                     settle()
                 }
                 while let payload = downlinks[client.id]?.receive(now: now) {

@@ -23,7 +23,10 @@ import Testing
         #expect(publisher.received.isEmpty)
         // 2.7.2: own sections are recvonly and say nothing of streams; others' are sendonly with the sender's id.
         let own = try #require(publisher.offeredDescriptions.first)
-        #expect(own.media.filter { $0.kind != .application }.allSatisfy { $0.direction == .recvonly && $0.msids.isEmpty && $0.ssrcs.isEmpty })
+        #expect(
+            own.media.filter { $0.kind != .application }.allSatisfy {
+                $0.direction == .recvonly && $0.msids.isEmpty && $0.ssrcs.isEmpty
+            })
         let others = try #require(viewer.offeredDescriptions.last)
         let sections = others.media.filter { $0.kind != .application }
         #expect(sections.allSatisfy { $0.direction == .sendonly && $0.msids.first?.stream == publisher.id.rawValue })
@@ -75,7 +78,10 @@ import Testing
         harness.play([source], for: .seconds(1))
         publisher.clearKeyFrameRequests()
         let viewers = try (0..<30).map { _ in
-            try harness.join(ChannelHarness.connect(.recvonly, audio: false) { $0.dataChannelSignaling = false; $0.simulcastRequestRID = .r1 })
+            try harness.join(
+                ChannelHarness.connect(.recvonly, audio: false) {
+                    $0.dataChannelSignaling = false; $0.simulcastRequestRID = .r1
+                })
         }
         harness.play([source], for: .seconds(2))
         for viewer in viewers {
@@ -164,10 +170,14 @@ import Testing
         let videoReport = try #require(reports[video.ssrc])
         let audioReport = try #require(reports[audio.ssrc])
         // Where the capture time of the last packets lies on the reports' common wall clock.
-        let videoTime = RTPClockMapping(ntpTime: videoReport.ntp, rtpTimestamp: videoReport.timestamp, clockRate: 90_000)
-            .ntpTime(of: video.header.timestamp)
-        let audioTime = RTPClockMapping(ntpTime: audioReport.ntp, rtpTimestamp: audioReport.timestamp, clockRate: 48_000)
-            .ntpTime(of: audio.header.timestamp)
+        let videoTime = RTPClockMapping(
+            ntpTime: videoReport.ntp, rtpTimestamp: videoReport.timestamp, clockRate: 90_000
+        )
+        .ntpTime(of: video.header.timestamp)
+        let audioTime = RTPClockMapping(
+            ntpTime: audioReport.ntp, rtpTimestamp: audioReport.timestamp, clockRate: 48_000
+        )
+        .ntpTime(of: audio.header.timestamp)
         let skew = videoTime.duration(since: audioTime)
         #expect(abs(skew.inMilliseconds) < 5, "\(skew)")
     }

@@ -183,7 +183,9 @@ import Testing
         let watcher = try harness.joined(ChannelHarness.messaging())
         watcher.clearLog()
         let client = try harness.join(
-            ChannelHarness.connect { $0.dataChannelSignaling = true; $0.ignoreDisconnectWebSocket = true },
+            ChannelHarness.connect {
+                $0.dataChannelSignaling = true; $0.ignoreDisconnectWebSocket = true
+            },
             prepare: { $0.answersAutomatically = stage != .offered })
         switch stage {
         case .offered, .answered: break

@@ -35,12 +35,14 @@ final class MediaSource {
 
     init(_ client: SimulatedClient) {
         self.client = client
-        var random = RandomSource(seed: UInt64(client.address.port) + UInt64(client.id.rawValue.utf8.reduce(0) { $0 + Int($1) }))
+        var random = RandomSource(
+            seed: UInt64(client.address.port) + UInt64(client.id.rawValue.utf8.reduce(0) { $0 + Int($1) }))
         for index in 0..<3 {
             // Layers have numbers of their own, as in libwebrtc, and some wrap soon.
             layers.append(
                 Layer(
-                    packetizer: VP8Packetizer(random: &random), sequence: UInt16(truncatingIfNeeded: 65_000 + index * 300),
+                    packetizer: VP8Packetizer(random: &random),
+                    sequence: UInt16(truncatingIfNeeded: 65_000 + index * 300),
                     timestampOffset: UInt32(truncatingIfNeeded: random.next())))
         }
     }
@@ -75,7 +77,8 @@ final class MediaSource {
             send(
                 RTPPacket(
                     marker: number == parts.count - 1, payloadType: type,
-                    sequenceNumber: SequenceNumber(layers[index].sequence), timestamp: timestamp, ssrc: SSRC(0), payload: part),
+                    sequenceNumber: SequenceNumber(layers[index].sequence), timestamp: timestamp, ssrc: SSRC(0),
+                    payload: part),
                 on: video, encoding: index, now: now)
             layers[index].sequence &+= 1
         }
@@ -96,7 +99,9 @@ final class MediaSource {
             timestamp: RTPTimestamp(UInt32(truncatingIfNeeded: frame * 1600)), ssrc: SSRC(0),
             payload: [0x78] + [UInt8](repeating: 7, count: 60))
         if let audioLevel, let id = audio.extensions[.audioLevel] {
-            packet.extensions = [RTPExtensionElement(id: id, value: RTPExtensionValue.bytes(ofAudioLevel: audioLevel, isVoice: true))]
+            packet.extensions = [
+                RTPExtensionElement(id: id, value: RTPExtensionValue.bytes(ofAudioLevel: audioLevel, isVoice: true))
+            ]
         }
         audioSequence &+= 1
         send(packet, on: audio, encoding: 0, now: now)
@@ -158,7 +163,9 @@ struct StreamCheck {
             if let frame = try? VideoPayloadFormat.vp8.assemble(parts), frame.count >= 15 {
                 let counter = frame[11..<15].reduce(0) { $0 << 8 | Int($1) }
                 if let last = frames.last {
-                    if packet.header.timestamp.distance(from: last.timestamp) <= 0 { faults.append("timestamp goes back at \(number)") }
+                    if packet.header.timestamp.distance(from: last.timestamp) <= 0 {
+                        faults.append("timestamp goes back at \(number)")
+                    }
                     if let id = descriptor.pictureID, let before = pictureID, (before &+ 1) & 0x7FFF != id {
                         faults.append("picture \(id) follows \(before)")
                     }
@@ -175,8 +182,10 @@ struct StreamCheck {
                 pictureID = descriptor.pictureID
                 frames.append(
                     ReceivedFrame(
-                        number: counter, layer: Int(frame[10]), isKeyFrame: VP8Bitstream.isKeyFrame(firstByte: frame[0]),
-                        timestamp: packet.header.timestamp, pictureID: descriptor.pictureID ?? 0, arrival: packet.arrival))
+                        number: counter, layer: Int(frame[10]),
+                        isKeyFrame: VP8Bitstream.isKeyFrame(firstByte: frame[0]),
+                        timestamp: packet.header.timestamp, pictureID: descriptor.pictureID ?? 0,
+                        arrival: packet.arrival))
             }
             parts = []
         }

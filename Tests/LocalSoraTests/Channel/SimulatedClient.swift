@@ -72,7 +72,9 @@ final class SimulatedClient {
             .mid, .rid, .repairedRid, .audioLevel, .transportSequenceNumber, .absoluteSendTime, .videoOrientation,
             .dependencyDescriptor,
         ]
-        let extensions = uris.enumerated().map { HeaderExtensionDescription(id: UInt8($0.offset + 1), uri: $0.element.uri) }
+        let extensions = uris.enumerated().map {
+            HeaderExtensionDescription(id: UInt8($0.offset + 1), uri: $0.element.uri)
+        }
         return MediaCapabilities(
             audioCodecs: [
                 CodecDescription(
@@ -125,7 +127,9 @@ final class SimulatedClient {
             receiveOffer(offer.sdp, type: "answer", label: label, now: now)
         case .reOffer(let offer): receiveOffer(offer.sdp, type: "re-answer", label: label, now: now)
         case .ping(let ping):
-            if answersPings { send(ping.stats == true ? ["type": "pong", "stats": []] : ["type": "pong"], label: label, now: now) }
+            if answersPings {
+                send(ping.stats == true ? ["type": "pong", "stats": []] : ["type": "pong"], label: label, now: now)
+            }
         case .reqStats: send(["type": "stats", "reports": [["type": "transport", "id": "T"]]], label: label, now: now)
         case .switched(let switched):
             isSwitched = true
@@ -159,7 +163,9 @@ final class SimulatedClient {
     private func prepareSending() {
         guard let mids = offer?.mid else { return }
         for (kind, mid) in [("audio", mids.audio), ("video", mids.video)] {
-            guard let mid, ownTransceivers[kind] == nil, let transceiver = peer.transceiver(mid: Mid(mid)) else { continue }
+            guard let mid, ownTransceivers[kind] == nil, let transceiver = peer.transceiver(mid: Mid(mid)) else {
+                continue
+            }
             transceiver.direction = .sendonly
             transceiver.streamIdentifier = MediaStreamIdentifier(stream: "local", track: kind)
             let rids = kind == "video" ? (offer?.encodings ?? []).compactMap(\.rid) : []
@@ -204,7 +210,9 @@ final class SimulatedClient {
             switch output {
             case .transmit(let datagram): if !isDead { datagrams.append(datagram) }
             case .localCandidate(let candidate):
-                if offer != nil { send(["type": "candidate", "candidate": .string(candidate.attributeValue)], now: now) }
+                if offer != nil {
+                    send(["type": "candidate", "candidate": .string(candidate.attributeValue)], now: now)
+                }
             case .rtp(let packet): received.append(packet)
             case .keyFrameRequested(let id, let ssrc):
                 if let transceiver = peer.transceiver(id),
@@ -218,7 +226,8 @@ final class SimulatedClient {
                 streams[info.label] = info.id
                 log.append(.channelOpened(info.label))
             case .dataChannelMessage(let stream, let payload, let isBinary):
-                guard let label = streams.first(where: { $0.value == stream })?.key, let definition = definitions[label],
+                guard let label = streams.first(where: { $0.value == stream })?.key,
+                    let definition = definitions[label],
                     let message = try? DataChannelFraming(label: label, compress: definition.isCompressed)
                         .message(in: .init(payload: payload, isBinary: isBinary))
                 else { continue }

@@ -16,14 +16,20 @@ import Testing
     }
 
     static func viewer(_ harness: ChannelHarness, _ rid: LayerRID?) throws -> SimulatedClient {
-        try harness.joined(ChannelHarness.connect(.recvonly) { $0.simulcast = true; $0.simulcastRequestRID = rid })
+        try harness.joined(
+            ChannelHarness.connect(.recvonly) {
+                $0.simulcast = true; $0.simulcastRequestRID = rid
+            })
     }
 
-    static func request(_ rid: String, sender: String? = nil, by client: SimulatedClient, id: Int = 1, _ harness: ChannelHarness) {
+    static func request(
+        _ rid: String, sender: String? = nil, by client: SimulatedClient, id: Int = 1, _ harness: ChannelHarness
+    ) {
         var params: JSONObject = ["rid": .string(rid)]
         if let sender { params["sender_connection_id"] = .string(sender) }
         let request: JSONValue = [
-            "jsonrpc": "2.0", "id": .integer(Int64(id)), "method": .string(RPCMethodName.requestSimulcastRID), "params": .object(params),
+            "jsonrpc": "2.0", "id": .integer(Int64(id)), "method": .string(RPCMethodName.requestSimulcastRID),
+            "params": .object(params),
         ]
         harness.perform { client.send(request, label: "rpc", now: $1) }
     }
