@@ -81,7 +81,8 @@ extension Channel {
             let text = String(value)
             return String(repeating: "0", count: max(0, width - text.count)) + text
         }
-        return
-            "\(pad(Int(year), 4))-\(pad(Int(month), 2))-\(pad(Int(day), 2))T\(pad(secondOfDay / 3600, 2)):\(pad(secondOfDay / 60 % 60, 2)):\(pad(secondOfDay % 60, 2)).\(pad(micros, 6))Z"
+        let date = "\(pad(Int(year), 4))-\(pad(Int(month), 2))-\(pad(Int(day), 2))"
+        let time = "\(pad(secondOfDay / 3600, 2)):\(pad(secondOfDay / 60 % 60, 2)):\(pad(secondOfDay % 60, 2))"
+        return "\(date)T\(time).\(pad(micros, 6))Z"
     }
 }
