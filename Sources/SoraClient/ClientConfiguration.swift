@@ -20,8 +20,8 @@ package struct ClientConfiguration: Sendable {
     package var sendsVideo: Bool
     package var limits = ClientLimits()
     /// True: a message is acted upon only after ``ClientConnection/signalingTextDelivered(now:)`` said that the
-    /// application was told of its text. Messages that must not wait (ping, statistics, `switched`, `redirect`, `close`)
-    /// are acted upon at once all the same.
+    /// application was told of its text. Messages that must not wait (ping, statistics, `switched`, `redirect`,
+    /// `close`) are acted upon at once all the same.
     package var waitsForDelivery = false
 
     package init(urls: [String], connect: ConnectMessage) {

@@ -10,7 +10,8 @@ import SoraWire
 /// drains after every call, in order. ``nextTimeout`` says when ``handleTimeout(now:)`` wants to run.
 ///
 /// Invariant: the outcome is settled once. After ``Event/ended(_:)`` nothing more is told, except that RPC
-/// calls made then have failed, and everything that was opened has been closed by an output. What belongs to an older epoch is dropped.
+/// calls made then have failed, and everything that was opened has been closed by an output. What belongs
+/// to an older epoch is dropped.
 ///
 /// Not thread-safe: one driver owns it.
 package final class ClientConnection {

@@ -94,7 +94,7 @@ import Testing
         #expect(test.ends.count == 1)
         #expect(test.client.state == .disconnected && test.client.nextTimeout == nil)
         let trace = test.take()
-        // Nothing is told after the end (but that calls made then have failed), and all that was opened has been closed.
+        // Nothing is told after the end (but that calls made then have failed), and all that was opened is closed.
         let end = trace.firstIndex(of: "event ended") ?? 0
         #expect(trace[(end + 1)...].allSatisfy { $0.hasPrefix("abandon") || $0 == "event rpc" }, "\(trace[end...])")
         let opened = trace.filter { $0.hasPrefix("open sockets") }.map { $0.dropFirst(5) }

@@ -18,7 +18,7 @@ final class ScriptedPeer: ClientPeer {
     var attached: [LocalTrack] = []
     var sent: [Sent] = []
     var sockets: [SocketID] = []
-    var streamEvents: [StreamEvent] = []
+    var streamEvents: [ICEStreamEvent] = []
     var isClosed = false
     /// When true the answer waits for ``releaseAnswer()``.
     var holdsAnswers = false
@@ -63,7 +63,7 @@ final class ScriptedPeer: ClientPeer {
     func addLocalSocket(_ id: SocketID, address: SocketAddress, now: Instant) { sockets.append(id) }
     func removeLocalSocket(_ id: SocketID, now: Instant) { sockets.removeAll { $0 == id } }
     func handle(_ datagram: Datagram, now: Instant) {}
-    func handleStream(_ id: ICEStreamID, _ event: StreamEvent, now: Instant) { streamEvents.append(event) }
+    func handleStream(_ id: ICEStreamID, _ event: ICEStreamEvent, now: Instant) { streamEvents.append(event) }
     func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {}
     func gather(now: Instant) {}
     func handleTimeout(now: Instant) {}

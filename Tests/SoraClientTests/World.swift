@@ -299,7 +299,7 @@ final class World {
             idleTurns = next > now ? 0 : idleTurns + 1
             guard idleTurns < 10_000 else {
                 Issue.record(
-                    "time stands still: channel \(String(describing: channel.nextTimeout)), clients \(clients.map { $0.connection.nextTimeout?.description ?? "none" })"
+                    "time stands still: \(String(describing: channel.nextTimeout)) \(clients.map(\.connection.nextTimeout))"
                 )
                 return false
             }

@@ -191,6 +191,37 @@ import Testing
         #expect(sender.end == ClientEnd(error: nil, wasConnected: true))
     }
 
+    /// MEM3: nothing keeps a connection or its peer alive after the end, however it came.
+    @Test func everythingIsReleasedAfterTheEnd() {
+        final class Watched {
+            weak var connection: ClientConnection?
+            weak var peer: PeerConnection?
+        }
+        let endings: [(World, World.Client) -> Void] = [
+            { world, client in client.connection.disconnect(now: world.now) },
+            { world, client in world.cutWebSocket(of: client) },
+            { world, client in
+                world.channel.disconnect(client.connectionID, code: 1000, reason: "DISCONNECTED-API", now: world.now)
+            },
+        ]
+        for ending in endings {
+            let watched = Watched()
+            do {
+                let world = World()
+                let client = world.join()
+                #expect(world.run(for: .seconds(10)) { client.isSwitched })
+                watched.connection = client.connection
+                watched.peer = client.connection.peerConnection
+                #expect(watched.peer != nil)
+                ending(world, client)
+                #expect(world.run(for: .seconds(10)) { client.end != nil })
+                // The peer goes with the end, not only with the connection.
+                #expect(watched.peer == nil)
+            }
+            #expect(watched.connection == nil)
+        }
+    }
+
     /// LIF6: reconnecting from the end event is no duplicate: the server has let go.
     @Test func serverHasLetGoWhenTheEndIsTold() {
         for ignoring in [false, true] {

@@ -100,7 +100,8 @@ import Testing
     // LIF17
     @Test func filtersApplyTheirAction() throws {
         let text =
-            #"{"rules":[[{"field":"kind","operator":"is_in","values":["video"]},{"field":"client_id","operator":"is_not_in","values":["me"]}]]}"#
+            #"{"rules":[[{"field":"kind","operator":"is_in","values":["video"]},"#
+            + #"{"field":"client_id","operator":"is_not_in","values":["me"]}]]}"#
         var filter = try #require(ForwardingFilter(json: JSONValue(parsing: text)))
         #expect(filter.json.text == text)
         #expect(filter.action == nil && filter.effectiveAction == .block && filter.effectiveName == "default")

@@ -163,7 +163,8 @@ import Testing
     @Test func notificationMembers() throws {
         let text = #"""
             {"type":"notify","event_type":"connection.created","role":"sendrecv","connection_id":"A","minutes":0,
-            "channel_connections":2,"authn_metadata":{"a":null,"b":[null]},"data":[{"connection_id":"B","metadata":null}],"z":1}
+            "channel_connections":2,"authn_metadata":{"a":null,"b":[null]},
+            "data":[{"connection_id":"B","metadata":null}],"z":1}
             """#
         guard case .notify(let notify) = try SignalingMessage(parsing: text) else {
             Issue.record("not a notification")
