@@ -19,6 +19,10 @@ let systemLibraries: [Target] = [
     .systemLibrary(
         name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
     .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])]),
+    .systemLibrary(name: "CAOM", pkgConfig: "aom", providers: [.apt(["libaom-dev"])]),
+    .systemLibrary(name: "CDav1d", pkgConfig: "dav1d", providers: [.apt(["libdav1d-dev"])]),
+    .systemLibrary(
+        name: "COpenH264", pkgConfig: "openh264", providers: [.apt(["libopenh264-dev"])]),
     .systemLibrary(name: "COpus", pkgConfig: "opus", providers: [.apt(["libopus-dev"])]),
     .systemLibrary(name: "CYUV", providers: [.apt(["libyuv-dev"])]),  // Debian's has no pkg-config file
     .systemLibrary(
@@ -30,7 +34,7 @@ let systemLibraries: [Target] = [
 ]
 
 /// Libraries that only the `Media` trait needs.
-let mediaLibraries: Set<String> = ["CVPX", "COpus", "CYUV", "CGStreamer", "CPulse", "CSDL2"]
+let mediaLibraries: Set<String> = ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus", "CYUV", "CGStreamer", "CPulse", "CSDL2"]
 
 // MARK: Modules
 
@@ -77,7 +81,7 @@ let modules: [Module] = [
         name: "SoraMedia", uses: ["SoraWire", "SoraPeer", "SoraFrames", "SoraRTP", "SoraSDP"],
         testUses: ["SoraCodecs", "SoraDevices", "SoraICE", "SoraSecureTransport", "SoraEmulator"]),
     Module(
-        name: "SoraCodecs", uses: ["SoraWire", "SoraFrames"], usesForMedia: ["CVPX", "COpus", "CYUV"]),
+        name: "SoraCodecs", uses: ["SoraWire", "SoraFrames"], usesForMedia: ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus", "CYUV"]),
     Module(
         name: "SoraDevices", uses: ["SoraWire", "SoraFrames", "CZlib"],
         usesForMedia: ["CGStreamer", "CPulse", "CSDL2", "CYUV"], testUses: ["SoraCodecs"]),

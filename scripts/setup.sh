@@ -8,7 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 level=${1:-build}
 
-build=(pkg-config libssl-dev zlib1g-dev libsrtp2-dev libvpx-dev libopus-dev libyuv-dev libsdl2-dev libpulse-dev
+build=(pkg-config libssl-dev zlib1g-dev libsrtp2-dev libvpx-dev libaom-dev libdav1d-dev libopenh264-dev
+    libopus-dev libyuv-dev libsdl2-dev libpulse-dev
     libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev)
 demo=(gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-libav
     forensics-samples-files)

@@ -5,21 +5,25 @@ import SoraFrames
 package struct MediaCodecs: CodecFactory {
     package init() {}
 
-    package var videoEncoders: [VideoCodecKind] { [.vp8, .vp9] }
-    package var videoDecoders: [VideoCodecKind] { [.vp8, .vp9] }
+    package var videoEncoders: [VideoCodecKind] { [.vp8, .vp9, .h264, .av1] }
+    package var videoDecoders: [VideoCodecKind] { [.vp8, .vp9, .h264, .av1] }
     package var audioCodecs: [AudioCodecKind] { [.opus] }
 
     package func makeVideoEncoder(_ settings: VideoEncoderSettings) throws(CodecError) -> sending any VideoEncoder {
         switch settings.codec {
         case .vp8, .vp9: return try VPXEncoder(settings)
-        case .av1, .h264, .h265: throw .unavailable(settings.codec.rawValue)
+        case .av1: return try AV1Encoder(settings)
+        case .h264: return try H264Encoder(settings)
+        case .h265: throw .unavailable(settings.codec.rawValue)
         }
     }
 
     package func makeVideoDecoder(_ codec: VideoCodecKind) throws(CodecError) -> sending any VideoDecoder {
         switch codec {
         case .vp8, .vp9: return try VPXDecoder(codec)
-        case .av1, .h264, .h265: throw .unavailable(codec.rawValue)
+        case .av1: return try AV1Decoder()
+        case .h264: return try H264Decoder()
+        case .h265: throw .unavailable(codec.rawValue)
         }
     }
 
