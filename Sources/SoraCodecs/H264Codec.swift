@@ -53,8 +53,8 @@ package final class H264Encoder: VideoEncoder {
                 Int32(planes.strideV), Int32(planes.width), Int32(planes.height), time, forceKeyFrame ? 1 : 0, &kind,
                 { bytes, size, raw in
                     guard let bytes, let raw else { return }
-                    Unmanaged<Bytes>.fromOpaque(raw).takeUnretainedValue().all
-                        += UnsafeBufferPointer(start: bytes, count: size)
+                    Unmanaged<Bytes>.fromOpaque(raw).takeUnretainedValue().all += UnsafeBufferPointer(
+                        start: bytes, count: size)
                 }, Unmanaged.passUnretained(collected).toOpaque())
         }
         guard code == 0 else { throw .encodingFailed(codec: codec.rawValue, detail: "OpenH264 says \(code)") }

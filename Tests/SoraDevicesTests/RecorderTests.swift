@@ -68,7 +68,7 @@ enum Recording {
 }
 
 @Suite(.serialized) struct RecorderTests {
-    @Test(arguments: [VideoCodecKind.vp8, .vp9])
+    @Test(arguments: [VideoCodecKind.vp8, .vp9, .h264, .av1])
     func fileHasEveryFrameAndItsLength(codec: VideoCodecKind) throws {
         let scratch = Scratch()
         let recorder = try WebMRecorder(path: scratch.file("a.webm"))
@@ -90,7 +90,7 @@ enum Recording {
             ])
         {
             #expect(probe.contains("nb_read_frames=75"), "\(probe)")
-            #expect(probe.contains("codec_name=\(codec == .vp8 ? "vp8" : "vp9")"), "\(probe)")
+            #expect(probe.contains("codec_name=\(codec.rawValue.lowercased())"), "\(probe)")
             #expect(probe.contains("codec_name=opus"), "\(probe)")
             #expect(probe.contains("duration=2."), "\(probe)")
         }

@@ -42,6 +42,12 @@ final class LivePair {
             videoCodecs: [
                 CodecDescription(
                     payloadType: PayloadType(120), name: codec, clockRate: 90_000,
+                    formatParameters: FormatParameters(
+                        codec == "H264"
+                            ? [
+                                SDPAttribute("profile-level-id", "42e01f"), SDPAttribute("packetization-mode", "1"),
+                                SDPAttribute("level-asymmetry-allowed", "1"),
+                            ] : []),
                     rtcpFeedback: ["nack", "nack pli", "ccm fir"]),
                 CodecDescription(
                     payloadType: PayloadType(121), name: "rtx", clockRate: 90_000,

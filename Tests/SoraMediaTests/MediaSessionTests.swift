@@ -43,7 +43,7 @@ import Testing
         return (received, video, audio)
     }
 
-    @Test(arguments: ["VP8", "VP9"])
+    @Test(arguments: ["VP8", "VP9", "H264", "AV1"])
     func picturesAndSoundArriveInStep(codec: String) throws {
         let pair = try LivePair(codec)
         let (received, remoteVideo, remoteAudio) = subscribe(pair)
