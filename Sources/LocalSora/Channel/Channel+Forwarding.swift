@@ -67,16 +67,20 @@ extension Channel {
     }
 
     private func forward(_ packet: ForwardablePacket, layer: Int, subscription: Subscription, now: Instant) {
-        guard let before = subscription.forwarder?.switchCount,
-            let bytes = subscription.forwarder?.forward(packet, layer: layer, now: now)
-        else { return }
-        var header = packet.header
-        send(bytes, header: &header, subscription: subscription, now: now)
-        while let held = subscription.forwarder?.poll() {
-            if var header = try? RTPHeader(parsing: held) {
-                send(held, header: &header, subscription: subscription, now: now)
-            }
+        guard let before = subscription.forwarder?.switchCount else { return }
+        var hasSent = false
+        if let bytes = subscription.forwarder?.forward(packet, layer: layer, now: now) {
+            var header = packet.header
+            send(bytes, header: &header, subscription: subscription, now: now)
+            hasSent = true
         }
+        // Packets that were held until a key frame's beginning came.
+        while let held = subscription.forwarder?.poll() {
+            guard var header = try? RTPHeader(parsing: held) else { continue }
+            send(held, header: &header, subscription: subscription, now: now)
+            hasSent = true
+        }
+        guard hasSent else { return }
         if subscription.forwarder?.switchCount != before { switched(subscription, now: now) }
         drain(subscription.receiver, now: now)
     }

@@ -128,9 +128,8 @@ package struct StreamForwarder: Sendable {
         return RTPTimestamp(clock.timestamp(of: senderTime).rawValue &+ current.timestampOffset)
     }
 
-    /// Gives a packet of a layer. Returns the packet to send, if any; ``poll()`` has more after a switch.
-    ///
-    /// The result has the layout of `packet`, so that its header's ranges hold for it too.
+    /// Gives a packet of a layer. Returns its outgoing form, if it is to be sent, which has the layout of `packet`, so
+    /// that its header's ranges hold for it too. ``poll()`` may have more, whether or not this returns one.
     package mutating func forward(_ packet: ForwardablePacket, layer: Int, now: Instant) -> [UInt8]? {
         if current?.layer == layer {
             guard var source = current else { return nil }
@@ -148,7 +147,8 @@ package struct StreamForwarder: Sendable {
         return nil
     }
 
-    /// Packets that were held until the switch, in order. To be drained after each ``forward(_:layer:now:)``.
+    /// Packets that were held until a switch, in order, to be sent after the one that ``forward(_:layer:now:)`` returned.
+    /// To be drained after each such call.
     package mutating func poll() -> [UInt8]? {
         guard nextReleased < released.count else { return nil }
         let packet = released[nextReleased]
@@ -182,9 +182,12 @@ extension StreamForwarder {
         guard isVideo else { return packet.isPadding ? nil : enter(at: packet, sequence, source, now) }
         if isEntry(packet, sequence) { return enter(at: packet, sequence, source, now) }
         hold(packet, sequence)
-        // This packet may prove that the next one, held already, is its frame's first.
-        if let next = held.first(where: { $0.sequence == sequence + 1 })?.packet, isEntry(next, sequence + 1) {
-            return enter(at: next, sequence + 1, source, now)
+        // This packet may prove that the next one, held already, is its frame's first. That one is not the packet
+        // given, so it leaves by `poll`.
+        if let next = held.first(where: { $0.sequence == sequence + 1 })?.packet, isEntry(next, sequence + 1),
+            let bytes = enter(at: next, sequence + 1, source, now)
+        {
+            released.insert(bytes, at: 0)
         }
         return nil
     }
