@@ -235,7 +235,14 @@ import Testing
             peer.events.removeAll()
             #expect(peer.association.reassembly.heldBytes >= 0)
             #expect(peer.association.controlChunks.count <= 16)
-            #expect(peer.association.window.flight >= 0)
+            let window = peer.association.window
+            let states = (0..<window.count).compactMap { window.chunk(at: $0) }
+            #expect(window.flight == states.filter { $0.state == .outstanding }.reduce(0) { $0 + $1.length })
+            #expect(window.lostCount == states.filter { $0.state == .lost }.count)
+            for id in peer.association.queue.ids {
+                let pending = states.filter { $0.stream == id && ($0.state == .outstanding || $0.state == .lost) }
+                #expect(peer.association.queue.stream(id)?.outstanding == pending.count)
+            }
         }
     }
 

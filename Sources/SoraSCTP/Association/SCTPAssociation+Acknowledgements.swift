@@ -11,19 +11,11 @@ extension SCTPAssociation {
         let flightBefore = window.flight
         var progress = Progress()
         removeAcknowledged(advance, &progress)
-        var lastGap = 0
-        for index in 0..<sack.gapCount {
-            let gap = sack.gap(index, in: packet)
-            let start = Int(gap.start)
-            let end = Int(gap.end)
-            guard start >= 1, start <= end, end <= window.count else { break }
-            for offset in (start - 1)..<end { markAcknowledged(offset, &progress) }
-            lastGap = max(lastGap, end)
-        }
+        let holes = readGaps(sack, packet, &progress)
         peerWindow = Int(sack.receiverWindow)
         if progress.bytes > 0 || advance > 0 || peerWindow < configuration.packetLimit { consecutiveTimeouts = 0 }
         finishAcknowledgement(
-            progress, advance: advance, flightBefore: flightBefore, cumulative: sack.cumulative, lastGap: lastGap)
+            progress, advance: advance, flightBefore: flightBefore, cumulative: sack.cumulative, holes: holes)
     }
 
     /// The cumulative acknowledgement of a SHUTDOWN chunk.
@@ -35,7 +27,7 @@ extension SCTPAssociation {
         removeAcknowledged(advance, &progress)
         consecutiveTimeouts = 0
         finishAcknowledgement(
-            progress, advance: advance, flightBefore: flightBefore, cumulative: cumulative, lastGap: 0)
+            progress, advance: advance, flightBefore: flightBefore, cumulative: cumulative, holes: [])
     }
 
     /// What one acknowledgement told.
@@ -52,6 +44,45 @@ extension SCTPAssociation {
             guard chunk.state == .outstanding || chunk.state == .lost else { continue }
             note(chunk.length, chunk.order, chunk.transmissions, chunk.sentAt, chunk.stream, &progress)
         }
+    }
+
+    /// Marks what the gap blocks report and returns the holes between them, as offsets into the window.
+    ///
+    /// Consecutive reports differ little: what the last one covered is skipped, so that the work follows
+    /// what is new and what is missing, not the size of the window.
+    private mutating func readGaps(_ sack: SackChunk, _ packet: [UInt8], _ progress: inout Progress) -> [Range<Int>] {
+        guard sack.gapCount > 0 else {
+            reportedRuns.removeAll(keepingCapacity: true)
+            return []
+        }
+        var holes: [Range<Int>] = []
+        var runs: [ClosedRange<Int>] = []
+        var known = 0
+        var previousEnd = 0
+        let base = window.first
+        let shift = base - reportedBase
+        for index in 0..<sack.gapCount {
+            let gap = sack.gap(index, in: packet)
+            let end = Int(gap.end)
+            var offset = Int(gap.start) - 1
+            // Blocks that overlap, run backwards or go beyond what was sent end the list.
+            guard offset >= previousEnd, offset < end, end <= window.count else { break }
+            if offset > previousEnd { holes.append(previousEnd..<offset) }
+            runs.append(offset...(end - 1))
+            previousEnd = end
+            while offset < end {
+                while known < reportedRuns.count, reportedRuns[known].upperBound - shift < offset { known += 1 }
+                if known < reportedRuns.count, reportedRuns[known].lowerBound - shift <= offset {
+                    offset = reportedRuns[known].upperBound - shift + 1
+                } else {
+                    markAcknowledged(offset, &progress)
+                    offset += 1
+                }
+            }
+        }
+        reportedRuns = runs
+        reportedBase = base
+        return holes
     }
 
     private mutating func markAcknowledged(_ offset: Int, _ progress: inout Progress) {
@@ -79,7 +110,7 @@ extension SCTPAssociation {
     }
 
     private mutating func finishAcknowledgement(
-        _ progress: Progress, advance: Int, flightBefore: Int, cumulative: TSN, lastGap: Int
+        _ progress: Progress, advance: Int, flightBefore: Int, cumulative: TSN, holes: [Range<Int>]
     ) {
         if let sentAt = progress.measured, let shortest = timeout.shortest {
             congestion.measured(now - sentAt, shortest: shortest)
@@ -94,8 +125,8 @@ extension SCTPAssociation {
         congestion.acknowledged(
             bytes: progress.bytes, flight: flightBefore, cumulative: cumulative, advanced: advance > 0,
             roundTrip: timeout.smoothed, now: now)
-        if lastGap > 0, progress.newest.latest > 0 {
-            countMisses(before: lastGap, newest: progress.newest, flightBefore)
+        if !holes.isEmpty, progress.newest.latest > 0 {
+            countMisses(in: holes, newest: progress.newest, flightBefore)
         }
         congestion.continueRecovery(delivered: progress.bytes, flight: window.flight)
         if window.isEmpty {
@@ -116,11 +147,11 @@ extension SCTPAssociation {
     /// Counts a miss for each packet that is now reported although it left after the chunk's, and declares
     /// the chunk lost at the third. Counting packets instead of reports does not depend on how many packets
     /// the peer acknowledges at once, and finds lost repetitions too.
-    private mutating func countMisses(before end: Int, newest: NewestOrders, _ flightBefore: Int) {
+    private mutating func countMisses(in holes: [Range<Int>], newest: NewestOrders, _ flightBefore: Int) {
         // With less in flight than three reports need, and nothing that would bring more, fewer do (RFC 5827).
         let isTail = window.count <= Int(SCTPAssociation.missLimit) && queue.isEmpty
         let limit = isTail ? UInt8(max(1, window.count - 1)) : SCTPAssociation.missLimit
-        let lost = window.countMisses(before: end, newest: newest, limit: limit)
+        let lost = window.countMisses(in: holes, newest: newest, limit: limit)
         guard !lost.isEmpty else { return }
         if !congestion.isInRecovery {
             congestion.lossDetected(highest: window.next + -1, flight: flightBefore)
@@ -158,25 +189,22 @@ struct NewestOrders {
 }
 
 extension TransmissionWindow {
-    /// Offsets of the chunks that this report makes lost; they are marked so.
-    mutating func countMisses(before end: Int, newest: NewestOrders, limit: UInt8) -> [Int] {
+    /// Offsets of the chunks in `holes` that this report makes lost; they are marked so.
+    mutating func countMisses(in holes: [Range<Int>], newest: NewestOrders, limit: UInt8) -> [Int] {
         var lost: [Int] = []
-        var offset = 0
-        while offset < min(end, count) {
-            var isLost = false
-            if state(at: offset) == .outstanding {
+        for hole in holes {
+            for offset in hole where state(at: offset) == .outstanding {
+                var isLost = false
                 update(offset) { chunk in
                     let later = newest.count(after: chunk.order)
                     guard later > 0 else { return }
                     chunk.misses = min(chunk.misses, 100) + later
                     isLost = chunk.misses >= limit
                 }
-            }
-            if isLost {
+                guard isLost else { continue }
                 setState(.lost, at: offset)
                 lost.append(offset)
             }
-            offset += 1
         }
         return lost
     }

@@ -33,6 +33,7 @@ extension SCTPAssociation {
         congestion.timedOut()
         // A peer may take back what it reported in gap blocks; after a second timeout we send that again.
         let distrusts = consecutiveTimeouts >= 2
+        if distrusts { reportedRuns.removeAll() }
         for offset in 0..<window.count {
             switch window.state(at: offset) {
             case .outstanding: window.setState(.lost, at: offset)

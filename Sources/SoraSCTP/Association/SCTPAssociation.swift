@@ -56,6 +56,9 @@ struct SCTPAssociation {
     var congestion: CongestionController
     var timeout: RetransmissionTimeout
     var peerWindow = 0
+    /// Offsets from `reportedBase` that the latest acknowledgement's gap blocks covered.
+    var reportedRuns: [ClosedRange<Int>] = []
+    var reportedBase = TSN(0)
     /// Number of the latest packet with data.
     var order: UInt64 = 0
     var lastMeasurement: Instant?

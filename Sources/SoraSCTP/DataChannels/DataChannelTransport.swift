@@ -346,6 +346,8 @@ package final class DataChannelTransport {
 extension DataChannelTransport {
     private func receive(_ message: IncomingMessage) -> Output? {
         let id = message.stream
+        // Acknowledged and reported by the association; there can be no channel (RFC 9260, 6.5).
+        guard Int(id) < streamLimit else { return nil }
         guard let payload = message.payload else {
             // Larger than we announced: the channel is closed, the others go on.
             if channels[id] != nil { beginClosing(id) } else { association.resetOutgoing(id, now: now) }

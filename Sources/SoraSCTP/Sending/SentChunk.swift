@@ -139,7 +139,7 @@ struct TransmissionWindow {
         count -= 1
         first += 1
         if lostHint > 0 { lostHint -= 1 }
-        if count == 0 && ring.count > 1_024 {
+        if count == 0 && ring.count > 128 {
             ring = []
             head = 0
         }
