@@ -98,13 +98,17 @@ package final class Mailbox<Element: Sendable>: Sendable {
         self.wake = wake
     }
 
-    package func put(_ element: Element) {
-        let isFirst = contents.withLock { contents in
-            if contents.count >= limit { contents.removeFirst() }
+    /// Returns false when something older was dropped for it.
+    @discardableResult
+    package func put(_ element: Element) -> Bool {
+        let (isFirst, isFull) = contents.withLock { contents in
+            let isFull = contents.count >= limit
+            if isFull { contents.removeFirst() }
             contents.append(element)
-            return contents.count == 1
+            return (contents.count == 1, isFull)
         }
         if isFirst { wake() }
+        return !isFull
     }
 
     package func takeAll() -> [Element] {

@@ -202,13 +202,14 @@ final class AudioReceiving {
     private func drainRelay() { while let frame = relay.poll() { port.deliver(frame) } }
 }
 
-/// Brings packets into order for those who want them coded: a gap is waited for a little, then left.
+/// Brings packets into order for those who want them coded. No packet waits longer than `patience` for what is missing
+/// before it.
 struct SequenceRelay {
     private static let patience: Duration = .milliseconds(150)
+    private static let mostWaiting = 64
     private var unwrapper = SequenceUnwrapper()
-    private var waiting: [(sequence: Int64, frame: EncodedAudioFrame)] = []
+    private var waiting: [(sequence: Int64, frame: EncodedAudioFrame, arrival: Instant)] = []
     private var next: Int64?
-    private var blockedSince: Instant?
 
     mutating func insert(_ frame: EncodedAudioFrame, _ number: SequenceNumber, now: Instant) {
         let sequence = unwrapper.unwrap(number)
@@ -216,26 +217,25 @@ struct SequenceRelay {
         var index = waiting.count
         while index > 0, waiting[index - 1].sequence >= sequence { index -= 1 }
         if index < waiting.count, waiting[index].sequence == sequence { return }
-        waiting.insert((sequence, frame), at: index)
-        if next == nil { next = sequence }
-        if waiting.first?.sequence != next, blockedSince == nil { blockedSince = now }
-        if waiting.count > 64 { next = waiting.first?.sequence }
+        waiting.insert((sequence, frame, now), at: index)
+        if next == nil || waiting.count > Self.mostWaiting { next = waiting.first?.sequence }
     }
 
-    var nextTimeout: Instant? { waiting.isEmpty ? nil : blockedSince.map { $0 + Self.patience } }
+    var nextTimeout: Instant? {
+        guard waiting.first?.sequence != next else { return nil }
+        return waiting.map(\.arrival).min().map { $0 + Self.patience }
+    }
 
+    /// Leaves the gap, once it was waited for.
     mutating func handleTimeout(now: Instant) {
         guard let due = nextTimeout, due <= now else { return }
         next = waiting.first?.sequence
-        blockedSince = nil
     }
 
     mutating func poll() -> EncodedAudioFrame? {
         guard let first = waiting.first, first.sequence == next else { return nil }
         waiting.removeFirst()
         next = first.sequence + 1
-        // What is behind another gap waits from now on at the earliest; the caller's next insert or timeout tells.
-        if waiting.isEmpty || waiting.first?.sequence == next { blockedSince = nil }
         return first.frame
     }
 }

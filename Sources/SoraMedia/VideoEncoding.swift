@@ -160,7 +160,10 @@ final class VideoEncoding: Sendable {
             }
         }
         for result in results {
-            for frame in result.frames { output.put(EncodedLayer(layer: result.layer, frame: frame)) }
+            for frame in result.frames where !output.put(EncodedLayer(layer: result.layer, frame: frame)) {
+                // The loop stood still for seconds. What was dropped is missing to the frames behind it.
+                control.withLock { control in control.wantsKeyFrame = control.wantsKeyFrame.map { _ in true } }
+            }
         }
     }
 

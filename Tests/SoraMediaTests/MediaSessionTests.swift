@@ -275,3 +275,22 @@ import Testing
     }
 }
 #endif
+
+#if Media
+@Suite struct CodedSizeOfRealFramesTests {
+    @Test(arguments: [VideoCodecKind.vp8, .vp9, .h264, .av1])
+    func keyFramesTellTheirSize(codec: VideoCodecKind) throws {
+        for size in [(320, 180), (1280, 720), (642, 358)] {
+            let encoder = try MediaCodecs().makeVideoEncoder(
+                VideoEncoderSettings(codec: codec, width: size.0, height: size.1, bitrate: 300_000))
+            let frame = VideoFrame(buffer: TestPattern(width: size.0, height: size.1).draw(1), timestamp: 0)
+            let coded = try #require(try encoder.encode(frame, forceKeyFrame: true).first)
+            let told = try #require(CodedSize.of(codec, coded.payload))
+            #expect(told.width == size.0 && told.height == size.1)
+            for length in stride(from: 0, to: min(coded.payload.count, 200), by: 1) {
+                _ = CodedSize.of(codec, Array(coded.payload.prefix(length)))
+            }
+        }
+    }
+}
+#endif
