@@ -45,6 +45,7 @@ package struct NACKGenerator: Sendable {
         var since: Instant
         var due: Instant
         var retries: Int
+        var askedAt: Instant?
     }
 
     private let configuration: Configuration
@@ -61,9 +62,14 @@ package struct NACKGenerator: Sendable {
 
     package init(configuration: Configuration = Configuration()) { self.configuration = configuration }
 
-    /// Paces the repetitions; clamped to 5 ms ... 1 s.
+    /// Paces the repetitions, until answers tell better; clamped to 5 ms ... 1 s.
     package mutating func setRoundTripTime(_ time: Duration) {
         roundTripTime = min(max(time, .milliseconds(5)), .seconds(1))
+    }
+
+    private mutating func noteRoundTrip(_ sample: Duration) {
+        let smoothed = roundTripTime.inMilliseconds * 0.875 + sample.inMilliseconds * 0.125
+        setRoundTripTime(.microseconds(Int64(smoothed * 1000)))
     }
 
     /// Packets now waited for.
@@ -87,8 +93,10 @@ package struct NACKGenerator: Sendable {
         let sequence = unwrapper.unwrap(number)
         if sequence <= highest {
             guard let index = index(of: sequence) else { return false }
-            missing.remove(at: index)
+            let entry = missing.remove(at: index)
             recoveredCount += 1
+            // Asked for once: the answer's time is known to be a round trip (Karn's rule).
+            if entry.retries == 1, let asked = entry.askedAt { noteRoundTrip(now - asked) }
             return true
         }
         let gap = Int(sequence - highest - 1)
@@ -132,6 +140,7 @@ package struct NACKGenerator: Sendable {
             }
             request.lost.append(SequenceNumber(UInt16(truncatingIfNeeded: entry.sequence)))
             missing[index].retries += 1
+            missing[index].askedAt = now
             missing[index].due = now + max(roundTripTime + .milliseconds(5), configuration.minimumInterval)
         }
         if given { missing.removeAll { $0.retries == .max } }

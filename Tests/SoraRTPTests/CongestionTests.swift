@@ -101,12 +101,14 @@ import Testing
     }
 }
 
-/// A sender with pacer and estimator, a bottleneck, and a receiver that gives feedback.
+/// A sender with an estimator, a bottleneck, and a receiver that gives feedback.
 private struct Path {
     var history = SentPacketHistory()
     var estimator: BandwidthEstimator
     var generator = TransportFeedbackGenerator(senderSSRC: SSRC(1))
-    var pacer: Pacer<Int>
+    /// Sizes of packets that wait, and bytes that may leave: frames are spread at two and a half times the rate.
+    var queue: [Int] = []
+    var budget = 0
     var forth: EmulatedLink<(number: UInt16, sentAt: Instant)>
     var back: EmulatedLink<TransportFeedback>
     var delays: [(at: Int, delay: Double)] = []
@@ -118,7 +120,6 @@ private struct Path {
         configuration.start = 300_000
         configuration.maximum = 5_000_000
         estimator = BandwidthEstimator(configuration: configuration)
-        pacer = Pacer(bitrate: 300_000)
         forth = EmulatedLink(conditions, seed: seed, link: 1)
         back = EmulatedLink(LinkConditions(delay: .milliseconds(20)), seed: seed, link: 2)
     }
@@ -130,11 +131,14 @@ private struct Path {
                 // An encoder that keeps to the target.
                 var bytes = estimator.targetBitrate / 8 / 30
                 while bytes > 0 {
-                    pacer.enqueue(min(bytes, 1200), stream: SSRC(1), size: min(bytes, 1200), priority: .video, now: now)
+                    queue.append(min(bytes, 1200))
                     bytes -= 1200
                 }
             }
-            while let size = pacer.poll(now: now) {
+            budget = min(budget, 0) + estimator.targetBitrate * 5 / 2 / 8000
+            while budget > 0, !queue.isEmpty {
+                let size = queue.removeFirst()
+                budget -= size
                 let number = history.register(size: size, now: now)
                 forth.send((number, now), size: size, now: now)
             }
@@ -145,7 +149,6 @@ private struct Path {
             for feedback in generator.handleTimeout(now: now) { back.send(feedback, size: 60, now: now) }
             while let feedback = back.receive(now: now) {
                 estimator.handle(history.process(feedback, now: now), now: now)
-                pacer.setTargetBitrate(estimator.targetBitrate)
             }
             rates.append(estimator.targetBitrate)
             millisecond += 1
@@ -311,131 +314,5 @@ private struct Path {
             estimator.receive(block, roundTripTime: .milliseconds(40), now: at(milliseconds: index * 1000))
         }
         #expect(estimator.targetBitrate < 100_000)
-    }
-}
-
-@Suite struct PacerTests {
-    @Test func spreadsPacketsAtTheRate() {
-        var configuration = Pacer<Int>.Configuration()
-        configuration.factor = 1
-        var pacer = Pacer<Int>(bitrate: 800_000, configuration: configuration)
-        for index in 0..<100 {
-            pacer.enqueue(index, stream: SSRC(1), size: 1000, priority: .video, now: .zero)
-        }
-        var times: [Instant] = []
-        var order: [Int] = []
-        var now = Instant.zero
-        while let next = pacer.nextTimeout {
-            now = max(now, next)
-            while let element = pacer.poll(now: now) {
-                order.append(element)
-                times.append(now)
-            }
-        }
-        #expect(order == Array(0..<100))
-        // 100 kB at 100 kB/s.
-        #expect(((times.last ?? .zero) - .zero) > .milliseconds(900))
-        #expect(((times.last ?? .zero) - .zero) < .milliseconds(1050))
-        #expect(pacer.isEmpty)
-    }
-
-    @Test func soundPassesFirst() {
-        var pacer = Pacer<String>(bitrate: 100_000)
-        for name in ["v1", "v2", "v3"] {
-            pacer.enqueue(name, stream: SSRC(1), size: 1200, priority: .video, now: .zero)
-        }
-        pacer.enqueue("a1", stream: SSRC(2), size: 100, priority: .audio, now: .zero)
-        pacer.enqueue("r1", stream: SSRC(3), size: 1200, priority: .retransmission, now: .zero)
-        var order: [String] = []
-        var now = Instant.zero
-        while let next = pacer.nextTimeout {
-            now = max(now, next)
-            while let element = pacer.poll(now: now) { order.append(element) }
-        }
-        #expect(order == ["a1", "r1", "v1", "v2", "v3"])
-    }
-
-    // RTP14: media removed with packets still queued
-    @Test func packetsOfAStoppedStreamAreDropped() {
-        var pacer = Pacer<Int>(bitrate: 100_000)
-        for index in 0..<50 {
-            pacer.enqueue(index, stream: SSRC(UInt32(index % 2)), size: 1000, priority: .video, now: .zero)
-        }
-        _ = pacer.poll(now: .zero)
-        pacer.removeAll(of: SSRC(0))
-        #expect(pacer.queuedBytes == 25_000)
-        pacer.removeAll(of: SSRC(1))
-        #expect(pacer.isEmpty && pacer.nextTimeout == nil && pacer.poll(now: at(milliseconds: 9999)) == nil)
-    }
-
-    @Test func queueIsBoundedInBytesAndTime() {
-        var configuration = Pacer<Int>.Configuration()
-        configuration.maximumBytes = 100_000
-        var pacer = Pacer<Int>(bitrate: 10_000, configuration: configuration)
-        for index in 0..<200 { pacer.enqueue(index, stream: SSRC(1), size: 1000, priority: .video, now: .zero) }
-        #expect(pacer.queuedBytes == 100_000 && pacer.droppedPackets == 100)
-        var left = 0
-        for millisecond in 0..<4000 { while pacer.poll(now: at(milliseconds: millisecond)) != nil { left += 1 } }
-        #expect(left > 85)  // at 10 kbit/s it would be twelve
-    }
-}
-
-@Suite struct AllocationTests {
-    @Test func lowerLayersAreServedFirst() {
-        let layers = [
-            SendBitrateAllocator.Encoding(minimum: 50_000, maximum: 200_000),
-            SendBitrateAllocator.Encoding(minimum: 150_000, maximum: 700_000),
-            SendBitrateAllocator.Encoding(minimum: 600_000, maximum: 2_500_000),
-        ]
-        #expect(SendBitrateAllocator.allocate(5_000_000, to: layers) == [200_000, 700_000, 2_500_000])
-        #expect(SendBitrateAllocator.allocate(1_000_000, to: layers) == [200_000, 700_000, 0])
-        #expect(SendBitrateAllocator.allocate(300_000, to: layers) == [200_000, 0, 0])
-        #expect(SendBitrateAllocator.allocate(20_000, to: layers) == [20_000, 0, 0])
-        #expect(SendBitrateAllocator.allocate(-5, to: layers) == [0, 0, 0])
-    }
-
-    // RTP13: any pattern of active layers
-    @Test func anyPatternOfActiveLayersWorks() {
-        for pattern in 0..<8 {
-            let layers = (0..<3).map {
-                SendBitrateAllocator.Encoding(isActive: pattern >> $0 & 1 == 1, minimum: 50_000, maximum: 500_000)
-            }
-            let shares = SendBitrateAllocator.allocate(600_000, to: layers)
-            for (share, layer) in zip(shares, layers) { #expect(layer.isActive || share == 0) }
-            let first = layers.firstIndex { $0.isActive }
-            if let first { #expect(shares[first] == 500_000) }
-        }
-    }
-
-    @Test func lipSyncDelaysWhoeverIsAhead() {
-        var sync = LipSynchronizer()
-        for step in 0..<40 {
-            let now = at(milliseconds: step * 100)
-            // The picture takes 300 ms from capture to playout, sound 80 ms.
-            sync.update(
-                audio: (NTPTime(now), now + .milliseconds(80)),
-                video: (NTPTime(now) + .milliseconds(-30), now + .milliseconds(270)))
-        }
-        #expect(abs(sync.audioDelay.inMilliseconds - 220) < 16)
-        #expect(sync.videoDelay == .zero)
-        for step in 40..<100 {
-            let now = at(milliseconds: step * 100)
-            sync.update(
-                audio: (NTPTime(now), now + .milliseconds(200)), video: (NTPTime(now), now + .milliseconds(100)))
-        }
-        #expect(sync.audioDelay == .zero)
-        #expect(abs(sync.videoDelay.inMilliseconds - 100) < 16)
-    }
-
-    @Test func senderClockTakesTheFastestWay() {
-        var clock = SenderClock()
-        #expect(clock.senderTime(at: .zero) == nil)
-        for (index, delay) in [80, 20, 50, 90].enumerated() {
-            clock.receive(NTPTime(at(milliseconds: 50_000 + index * 1000)), now: at(milliseconds: index * 1000 + delay))
-        }
-        let time = clock.senderTime(at: at(milliseconds: 5000))
-        #expect(time?.duration(since: NTPTime(at(milliseconds: 54_980))).inMilliseconds.rounded() == 0)
-        let local = clock.localTime(of: NTPTime(at(milliseconds: 54_980)))
-        #expect(local.map { abs(($0 - at(milliseconds: 5000)).inMilliseconds) < 0.1 } == true)
     }
 }

@@ -55,6 +55,21 @@ import Testing
         #expect(generator.requestedCount == 3)
     }
 
+    @Test func answersTeachTheRoundTrip() {
+        var generator = NACKGenerator()  // assumes 100 ms
+        for step in 0..<40 {
+            let start = step * 1000
+            generator.receive(SequenceNumber(UInt16(step * 2)), now: at(milliseconds: start))
+            _ = generator.handleTimeout(now: at(milliseconds: start + 8))
+            if step > 0 { generator.receive(SequenceNumber(UInt16(step * 2 - 1)), now: at(milliseconds: start + 28)) }
+        }
+        generator.receive(SequenceNumber(82), now: at(milliseconds: 50_000))
+        _ = generator.handleTimeout(now: at(milliseconds: 50_008))
+        // Twenty milliseconds and five, not the hundred assumed.
+        let next = generator.nextTimeout.map { ($0 - at(milliseconds: 50_008)).inMilliseconds } ?? 0
+        #expect(next >= 20 && next < 28)
+    }
+
     @Test func hugeGapAsksForAKeyFrameInstead() {
         var generator = NACKGenerator()
         generator.receive(SequenceNumber(1), now: .zero)

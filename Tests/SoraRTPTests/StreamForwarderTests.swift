@@ -354,6 +354,22 @@ private struct Layer {
         #expect(numbers == [65_535, 0, 1, 2])
     }
 
+    // With end-to-end encryption the payload says nothing; the descriptor does.
+    @Test func descriptorTellsKeyFramesOfUnreadablePayloads() throws {
+        var writer = DependencyDescriptorWriter()
+        let values = writer.values(isKeyFrame: true, packetCount: 2) + writer.values(isKeyFrame: false, packetCount: 1)
+        let starts = try values.map { value in
+            let bytes = RTPPacket(
+                payloadType: PayloadType(45), sequenceNumber: SequenceNumber(1), timestamp: RTPTimestamp(1),
+                ssrc: SSRC(1),
+                extensions: [.init(id: 5, value: value)], payload: [0xFF, 0xFF, 0xFF]
+            ).serialized()
+            let header = try RTPHeader(parsing: bytes)
+            return ForwardablePacket(bytes, header: header, format: .av1, dependencyDescriptorID: 5).startsKeyFrame
+        }
+        #expect(starts == [true, false, false])
+    }
+
     // RTP9: 30 receivers join within 100 ms: at most two requests; lost requests are repeated with back-off.
     @Test func keyFrameRequestsAreMergedAndRepeated() {
         var requester = KeyFrameRequester()

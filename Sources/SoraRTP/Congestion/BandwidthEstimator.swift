@@ -17,6 +17,7 @@ package struct BandwidthEstimator: Sendable {
     private var trend = DelayTrend()
     private var delayBased: RateController
     private var lossBased: LossController
+    private var standing = StandingQueue()
     private var meter = ThroughputMeter()
     private var remb: Double?
     private var probes: [ProbeMeasurement] = []
@@ -63,6 +64,7 @@ package struct BandwidthEstimator: Sendable {
         let arrived = results.filter { $0.receivedAt != nil }.sorted {
             ($0.receivedAt ?? .zero, $0.sequence) < ($1.receivedAt ?? .zero, $1.sequence)
         }
+        for result in arrived { if let at = result.receivedAt { standing.add(at - result.sentAt, at: at) } }
         // Over-use anywhere in the batch counts.
         var usage = DelayTrend.Usage.normal
         var isFirst = true
@@ -75,8 +77,10 @@ package struct BandwidthEstimator: Sendable {
             }
             if let probe = result.probe { note(probe, result, receivedAt) }
         }
+        if isFirst { usage = trend.usage }
+        usage = standing.judge(usage, now: now)
         delayBased.update(
-            isFirst ? trend.usage : usage, throughput: meter.bitsPerSecond, roundTripTime: roundTripTime, now: now)
+            usage, throughput: meter.bitsPerSecond, roundTripTime: roundTripTime, now: now)
         delayBased.limit(to: configuration.maximum)
         lossBased.add(lost: lost, received: received)
         lossBased.update(limit: delayBased.bitsPerSecond, roundTripTime: roundTripTime, now: now)
@@ -113,6 +117,37 @@ package struct BandwidthEstimator: Sendable {
         guard sample >= .zero, sample < .seconds(10) else { return }
         let smoothed = roundTripTime.inMilliseconds * 0.8 + sample.inMilliseconds * 0.2
         roundTripTime = .microseconds(Int64(smoothed * 1000))
+    }
+}
+
+/// A queue that neither grows nor shrinks, which the trend cannot see: delay above the least of the last seconds.
+struct StandingQueue: Sendable {
+    private static let buckets = 6
+    /// The least delay of each of the last seconds; clocks are not the same, so only differences mean something.
+    private var least: [(second: Int64, delay: Duration)] = []
+    private var current: Duration?
+    private var lastVerdict: Instant?
+
+    mutating func add(_ delay: Duration, at arrival: Instant) {
+        let second = arrival.nanoseconds / 1_000_000_000
+        if let last = least.last, last.second == second {
+            least[least.count - 1].delay = min(last.delay, delay)
+        } else {
+            least.append((second, delay))
+            if least.count > StandingQueue.buckets { least.removeFirst() }
+        }
+        current = delay
+    }
+
+    /// No growth with a tenth of a second in the queue, and over-use, at most once a second, with two.
+    mutating func judge(_ usage: DelayTrend.Usage, now: Instant) -> DelayTrend.Usage {
+        guard usage == .normal, let current, let base = least.lazy.map(\.delay).min() else { return usage }
+        let queue = current - base
+        if queue > .milliseconds(200), lastVerdict.map({ now - $0 >= .seconds(1) }) ?? true {
+            lastVerdict = now
+            return .over
+        }
+        return queue > .milliseconds(100) ? .under : .normal
     }
 }
 

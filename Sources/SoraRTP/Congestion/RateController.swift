@@ -80,7 +80,8 @@ struct RateController: Sendable {
         if let known = capacity, let throughput, throughput > known * (1 + 3 * deviation) { capacity = nil }
         let rate = bitsPerSecond
         if !hasSeenOveruse {
-            bitsPerSecond *= 1 + elapsed
+            // What arrives without a growing queue is carried, whatever was thought before.
+            bitsPerSecond = max(rate * (1 + elapsed), 0.9 * (throughput ?? 0))
         } else if capacity != nil {
             // About one average packet per response time.
             let frame = rate / 30

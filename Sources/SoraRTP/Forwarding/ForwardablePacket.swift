@@ -22,9 +22,18 @@ package struct ForwardablePacket: Sendable {
         }
         var info = try? format.inspect(bytes, header.payloadRange)
         if let id = dependencyDescriptorID, let range = header.extensionRange(id: id, in: bytes), range.count >= 3 {
-            info?.pictureID = UInt16(bytes[range.lowerBound + 1]) << 8 | UInt16(bytes[range.lowerBound + 2])
-            info?.pictureIDBits = 16
-            info?.pictureIDPosition = range.lowerBound + 1
+            // Works for payloads that cannot be read, too (end-to-end encryption).
+            var described = info ?? VideoPayloadInfo()
+            let first = range.lowerBound
+            described.pictureID = UInt16(bytes[first + 1]) << 8 | UInt16(bytes[first + 2])
+            described.pictureIDBits = 16
+            described.pictureIDPosition = first + 1
+            // The structure of templates comes with the first packet of a key frame.
+            if bytes[first] & 0x80 != 0, range.count > 3, bytes[first + 3] & 0x80 != 0 {
+                described.startsKeyFrame = true
+                described.mayFollowOthersOfItsFrame = false
+            }
+            info = described
         }
         self.info = info
     }
