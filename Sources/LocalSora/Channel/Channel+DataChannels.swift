@@ -108,6 +108,7 @@ extension Channel {
         guard let label = member.labelsByStream[stream], let channel = member.dataChannels[label], member.isActive
         else { return }
         member.lastHeard = now
+        guard isWithinRate(member, size: payload.count, now: now) else { return }
         member.messagesReceived &+= 1
         member.messageBytesReceived &+= UInt64(payload.count)
         let message: [UInt8]

@@ -187,8 +187,16 @@ package final class Channel {
     package func receive(text: String, from id: ConnectionID, now: Instant) {
         guard let member = members[id], member.isActive else { return }
         member.lastHeard = now
+        guard isWithinRate(member, size: text.utf8.count, now: now) else { return drain(member, now: now) }
         handle(text: text, carrier: .webSocket, from: member, now: now)
         drain(member, now: now)
+    }
+
+    /// Counts a message of a client, and ends a client that floods (pitfall SRV1).
+    func isWithinRate(_ member: Member, size: Int, now: Instant) -> Bool {
+        if member.rate.allows(size, settings: settings, now: now) { return true }
+        end(member, code: SignalingCloseCode.signalingError, reason: "TOO-MANY-MESSAGES", now: now)
+        return false
     }
 
     /// A connection's WebSocket ended. `code` is what its close frame said; 1005 without a code, 1006

@@ -28,6 +28,10 @@ package struct ChannelSettings: Sendable {
     package var maximumMessageSize = 262_144
     /// Bytes that may wait on one data channel before its connection is ended (pitfall SRV2).
     package var maximumBufferedMessages = 8 << 20
+    /// Signaling and application messages of one client in one second, and their bytes, before it is
+    /// ended (pitfall SRV1).
+    package var maximumMessagesPerSecond = 50_000
+    package var maximumBytesPerSecond = 256 << 20
 
     /// `answer`, `re-answer` and the media path each have this long (3.2).
     package var answerTimeout: Duration = .seconds(30)

@@ -48,6 +48,7 @@ final class Member {
     var apiReason: JSONValue?
     var clientReason: String?
     var endReason: (code: UInt16, reason: String)?
+    var rate = MessageRate()
     var messagesReceived: UInt64 = 0
     var messagesSent: UInt64 = 0
     var messageBytesReceived: UInt64 = 0
@@ -173,6 +174,25 @@ package struct ConnectionID: Hashable, Sendable, CustomStringConvertible {
     package var rawValue: String
     package init(_ rawValue: String) { self.rawValue = rawValue }
     package var description: String { rawValue }
+}
+
+/// Messages of one client in the present second.
+struct MessageRate {
+    private var secondBegan = Instant.zero
+    private var messages = 0
+    private var bytes = 0
+
+    /// Counts a message. False if it is one too many.
+    mutating func allows(_ size: Int, settings: ChannelSettings, now: Instant) -> Bool {
+        if now - secondBegan >= .seconds(1) {
+            secondBegan = now
+            messages = 0
+            bytes = 0
+        }
+        messages += 1
+        bytes += size
+        return messages <= settings.maximumMessagesPerSecond && bytes <= settings.maximumBytesPerSecond
+    }
 }
 
 /// One data channel of one member.

@@ -37,6 +37,7 @@ final class SimulatedClient {
     private(set) var offeredDescriptions: [SessionDescription] = []
     private(set) var definitions: [String: DataChannelDefinition] = [:]
     private(set) var streams: [String: StreamID] = [:]
+    private(set) var infos: [String: DataChannelInfo] = [:]
     private(set) var closedStreams: Set<StreamID> = []
     var isSwitched = false
 
@@ -47,6 +48,8 @@ final class SimulatedClient {
     private(set) var received: [ReceivedRTP] = []
     /// Layers of which a key frame was asked, by index, with how often.
     private(set) var keyFrameRequests: [Int: Int] = [:]
+    /// No frame on a system label was binary.
+    private(set) var systemFramesAreText = true
     private(set) var bitrateLimits: [Int] = []
     private(set) var senderReports: [SSRC: (ntp: NTPTime, timestamp: RTPTimestamp)] = [:]
 
@@ -224,6 +227,7 @@ final class SimulatedClient {
             case .availableBitrate(let bitrate): bitrateLimits.append(bitrate)
             case .dataChannelOpened(let info):
                 streams[info.label] = info.id
+                infos[info.label] = info
                 log.append(.channelOpened(info.label))
             case .dataChannelMessage(let stream, let payload, let isBinary):
                 guard let label = streams.first(where: { $0.value == stream })?.key,
@@ -231,6 +235,7 @@ final class SimulatedClient {
                     let message = try? DataChannelFraming(label: label, compress: definition.isCompressed)
                         .message(in: .init(payload: payload, isBinary: isBinary))
                 else { continue }
+                if !SystemLabel.isApplication(label), isBinary { systemFramesAreText = false }
                 if SystemLabel.isApplication(label) {
                     log.append(.data(label: label, message))
                 } else {
