@@ -14,6 +14,9 @@ final class ChannelHarness {
     let channel: Channel
     let settings: ChannelSettings
     private(set) var clients: [SimulatedClient] = []
+    /// Those that something can still happen to.
+    private var active: [SimulatedClient] = []
+    private var removedAt: [ConnectionID: Instant] = [:]
     private(set) var events: [ServerEvent] = []
     private(set) var connectionEvents: [ConnectionEvent] = []
     private(set) var removed: [ConnectionID] = []
@@ -79,6 +82,7 @@ final class ChannelHarness {
             SimulatedClient(id: id, address: address, videoCodecs: videoCodecs, seed: 100 + UInt64(number), now: now))
         prepare(client)
         clients.append(client)
+        active.append(client)
         uplinks[id] = EmulatedLink(conditions ?? self.conditions, seed: 7, link: UInt64(number) * 2)
         downlinks[id] = EmulatedLink(conditions ?? self.conditions, seed: 7, link: UInt64(number) * 2 + 1)
         var grant = ConnectionGrant(connect, connectionID: id, settings: settings)
@@ -117,7 +121,7 @@ final class ChannelHarness {
                 isBusy = true
                 handle(output)
             }
-            for client in clients {
+            for client in active {
                 for datagram in client.drain(now: now) {
                     isBusy = true
                     uplinks[client.id]?.send(datagram.payload, now: now)
@@ -136,7 +140,7 @@ final class ChannelHarness {
     }
 
     private func handle(_ output: Channel.Output) {
-        func client(_ id: ConnectionID) -> SimulatedClient? { clients.first { $0.id == id } }
+        func client(_ id: ConnectionID) -> SimulatedClient? { active.first { $0.id == id } }
         switch output {
         case .text(let id, let text): client(id)?.receive(text: text, now: now)
         case .closeWebSocket(let id, let code, let reason):
@@ -149,7 +153,9 @@ final class ChannelHarness {
         case .transmit(let id, let datagram):
             if dropDown?(id, datagram.payload) ?? false { return }
             downlinks[id]?.send(datagram.payload, now: now)
-        case .removed(let id): removed.append(id)
+        case .removed(let id):
+            removed.append(id)
+            removedAt[id] = now
         case .event(let event): events.append(event)
         case .connection(let event): connectionEvents.append(event)
         }
@@ -163,7 +169,7 @@ final class ChannelHarness {
         settle()
         while !condition() {
             var next = channel.nextTimeout ?? .distantFuture
-            for client in clients {
+            for client in active {
                 next = min(
                     next, uplinks[client.id]?.nextTimeout ?? .distantFuture,
                     downlinks[client.id]?.nextTimeout ?? .distantFuture)
@@ -174,8 +180,9 @@ final class ChannelHarness {
                 return condition()
             }
             now = max(now, next)
+            active.removeAll { removedAt[$0.id].map { now - $0 > .seconds(2) } ?? false }
             DTLSClock.set(now)
-            for client in clients {
+            for client in active {
                 while let payload = uplinks[client.id]?.receive(now: now) {
                     channel.handle(
                         Datagram(socket: SocketID(0), remote: client.address, payload: payload), for: client.id,

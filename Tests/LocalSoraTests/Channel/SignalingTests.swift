@@ -124,6 +124,10 @@ import Testing
 
     // MARK: RPC
 
+    static func request(_ name: String, _ params: String, id: Int = 1) -> String {
+        #"{"jsonrpc":"2.0","id":\#(id),"method":"2025.2.0/\#(name)","params":\#(params)}"#
+    }
+
     static func answer(_ text: String, _ client: SimulatedClient, _ harness: ChannelHarness) -> JSONObject? {
         let before = client.messages("rpc").count
         harness.perform { client.send(data: Array(text.utf8), label: "rpc", now: $1) }
@@ -143,16 +147,16 @@ import Testing
         #expect(code(#"{"jsonrpc":"1.0","id":1,"method":"x"}"#) == -32_600)
         #expect(code(#"{"jsonrpc":"2.0","id":1,"method":"x"}"#) == -32_601)
         #expect(
-            code(#"{"jsonrpc":"2.0","id":1,"method":"2025.2.0/RequestSimulcastRid","params":{"rid":"r9"}}"#) == -32_602)
+            code(Self.request("RequestSimulcastRid", #"{"rid":"r9"}"#)) == -32_602)
         #expect(
-            code(#"{"jsonrpc":"2.0","id":1,"method":"2025.2.0/RequestSimulcastRid","params":{"rid":"r1","x":1}}"#)
+            code(Self.request("RequestSimulcastRid", #"{"rid":"r1","x":1}"#))
                 == -32_602)
         #expect(
             code(
-                #"{"jsonrpc":"2.0","id":1,"method":"2025.2.0/RequestSimulcastRid","params":{"rid":"r1","sender_connection_id":"X"}}"#
+                Self.request("RequestSimulcastRid", #"{"rid":"r1","sender_connection_id":"X"}"#)
             )
                 == -32_602)
-        #expect(code(#"{"jsonrpc":"2.0","id":1,"method":"2025.2.0/ResetSpotlightRid","params":{}}"#) == -32_602)
+        #expect(code(Self.request("ResetSpotlightRid", #"{}"#)) == -32_602)
         let good = Self.answer(
             #"{"jsonrpc":"2.0","id":"a","method":"2025.2.0/RequestSimulcastRid","params":{"rid":"r1"}}"#, client,
             harness)
@@ -173,14 +177,14 @@ import Testing
             ChannelHarness.messaging(), grant: { $0.rpcMethods = [RPCMethodName.putSignalingNotifyMetadata] })
         #expect(some.offer?.rpcMethods == [RPCMethodName.putSignalingNotifyMetadata])
         let error = Self.answer(
-            #"{"jsonrpc":"2.0","id":1,"method":"2025.2.0/RequestSimulcastRid","params":{"rid":"r1"}}"#, some, harness)
+            Self.request("RequestSimulcastRid", #"{"rid":"r1"}"#), some, harness)
         #expect(error?["error"]?.objectValue?["code"]?.intValue == -32_601)
         let none = try harness.joined(ChannelHarness.messaging(), grant: { $0.rpcMethods = [] })
         #expect(none.definitions["rpc"] == nil)
         #expect(none.offer?.rpcMethods == nil)
         let limited = try harness.joined(ChannelHarness.messaging(), grant: { $0.simulcastRPCRids = [.r0] })
         let refused = Self.answer(
-            #"{"jsonrpc":"2.0","id":1,"method":"2025.2.0/RequestSimulcastRid","params":{"rid":"r1"}}"#, limited, harness
+            Self.request("RequestSimulcastRid", #"{"rid":"r1"}"#), limited, harness
         )
         #expect(refused?["error"]?.objectValue?["code"]?.intValue == -32_602)
     }
@@ -195,7 +199,7 @@ import Testing
                 "a": nil, "b": [nil],
             ])
         let put = Self.answer(
-            #"{"jsonrpc":"2.0","id":1,"method":"2025.2.0/PutSignalingNotifyMetadata","params":{"metadata":{"x":1},"push":true}}"#,
+            Self.request("PutSignalingNotifyMetadata", #"{"metadata":{"x":1},"push":true}"#),
             a, harness)
         #expect(put?["result"] == ["x": 1])
         let pushed = try #require(b.messages("push").first?["data"]?.objectValue)
@@ -203,7 +207,7 @@ import Testing
         #expect(pushed["connection_id"]?.stringValue == a.id.rawValue)
         #expect(a.messages("push").isEmpty)
         let item = Self.answer(
-            #"{"jsonrpc":"2.0","id":2,"method":"2025.2.0/PutSignalingNotifyMetadataItem","params":{"key":"y","value":null}}"#,
+            Self.request("PutSignalingNotifyMetadataItem", #"{"key":"y","value":null}"#, id: 2),
             a, harness)
         #expect(item?["result"] == ["x": 1, "y": nil])
         #expect(b.messages("push").count == 1)
