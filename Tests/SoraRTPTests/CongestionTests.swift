@@ -189,7 +189,7 @@ private struct Path {
         path.run(seconds: 8)
         let low = path.meanRate(lastSeconds: 4)
         #expect(low > 250_000 && low < 560_000, "low \(low)")
-        #expect(path.meanDelay(lastSeconds: 3) < 300, "delay \(path.meanDelay(lastSeconds: 3))")
+        #expect(path.meanDelay(lastSeconds: 3) < 150, "delay \(path.meanDelay(lastSeconds: 3))")
         path.forth.conditions = link(2000)
         path.run(seconds: 30)
         #expect(path.meanRate(lastSeconds: 3) > 900_000, "high \(path.meanRate(lastSeconds: 3))")

@@ -80,7 +80,8 @@ package struct BandwidthEstimator: Sendable {
         if isFirst { usage = trend.usage }
         usage = standing.judge(usage, now: now)
         delayBased.update(
-            usage, throughput: meter.bitsPerSecond, roundTripTime: roundTripTime, now: now)
+            usage, throughput: meter.bitsPerSecond, isQueueLong: standing.isLong, roundTripTime: roundTripTime, now: now
+        )
         delayBased.limit(to: configuration.maximum)
         lossBased.add(lost: lost, received: received)
         lossBased.update(limit: delayBased.bitsPerSecond, roundTripTime: roundTripTime, now: now)
@@ -139,10 +140,17 @@ struct StandingQueue: Sendable {
         current = delay
     }
 
+    private var delay: Duration? {
+        guard let current, let base = least.lazy.map(\.delay).min() else { return nil }
+        return current - base
+    }
+
+    /// More than a quarter of a second.
+    var isLong: Bool { delay.map { $0 > .milliseconds(250) } ?? false }
+
     /// No growth with a tenth of a second in the queue, and over-use, at most once a second, with two.
     mutating func judge(_ usage: DelayTrend.Usage, now: Instant) -> DelayTrend.Usage {
-        guard usage == .normal, let current, let base = least.lazy.map(\.delay).min() else { return usage }
-        let queue = current - base
+        guard usage == .normal, let queue = delay else { return usage }
         if queue > .milliseconds(200), lastVerdict.map({ now - $0 >= .seconds(1) }) ?? true {
             lastVerdict = now
             return .over

@@ -17,26 +17,34 @@ struct RateController: Sendable {
     private var capacity: Double?
     private var capacityDeviation = 0.4
     private(set) var hasSeenOveruse = false
+    private var rateAfterDrain: Double?
 
     init(start: Double, minimum: Double) {
         bitsPerSecond = start
         self.minimum = minimum
     }
 
-    /// - Parameter throughput: bits per second that arrive now.
-    mutating func update(_ usage: DelayTrend.Usage, throughput: Double?, roundTripTime: Duration, now: Instant) {
+    /// - Parameters:
+    ///   - throughput: bits per second that arrive now.
+    ///   - isQueueLong: so much stands in the path's queue that going a little below its capacity would take seconds
+    ///     to empty it.
+    mutating func update(
+        _ usage: DelayTrend.Usage, throughput: Double?, isQueueLong: Bool = false, roundTripTime: Duration, now: Instant
+    ) {
         let elapsed = lastUpdate.map { min(max((now - $0).inSeconds, 0), 1) } ?? 0
         lastUpdate = now
         switch usage {
         case .over:
             // One decrease must have time to show before the next.
             if let lastDecrease, now - lastDecrease < roundTripTime + .milliseconds(100) { return }
-            decrease(throughput, now)
+            decrease(throughput, isQueueLong, now)
         case .under:
             state = .hold
         case .normal:
             if state == .hold {
                 state = .increase
+                if let rate = rateAfterDrain { bitsPerSecond = max(bitsPerSecond, rate) }
+                rateAfterDrain = nil
                 return
             }
             increase(throughput, elapsed: elapsed, roundTripTime: roundTripTime)
@@ -51,14 +59,18 @@ struct RateController: Sendable {
     /// Something else (loss) allows less: growth starts from there.
     mutating func limit(to rate: Double) {
         if rate < bitsPerSecond { bitsPerSecond = max(rate, minimum) }
+        if let after = rateAfterDrain, rate < after { rateAfterDrain = max(rate, minimum) }
     }
 
-    private mutating func decrease(_ throughput: Double?, _ now: Instant) {
+    private mutating func decrease(_ throughput: Double?, _ isQueueLong: Bool, _ now: Instant) {
         hasSeenOveruse = true
         let measured = throughput ?? bitsPerSecond
         if let known = capacity, measured < known * (1 - 3 * deviation) { capacity = nil }  // another path
         noteCapacity(measured)
-        bitsPerSecond = max(min(bitsPerSecond, 0.85 * measured), minimum)
+        let rate = max(min(bitsPerSecond, 0.85 * measured), minimum)
+        // A long queue is emptied by going well below for a while, and then back.
+        rateAfterDrain = isQueueLong ? max(rate, rateAfterDrain ?? 0) : nil
+        bitsPerSecond = isQueueLong ? max(min(rate, 0.5 * measured), minimum) : rate
         lastDecrease = now
         state = .hold
     }
