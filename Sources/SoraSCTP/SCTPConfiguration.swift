@@ -53,6 +53,10 @@ package struct SCTPConfiguration: Sendable {
 
     /// `maximumPacketSize` made usable: a multiple of four, at least 128, below the limits of 16-bit lengths.
     var packetLimit: Int { min(max(maximumPacketSize, 128), 65_532) & ~3 }
+    /// `maximumMessageSize` made usable: within what sums of sizes can hold.
+    var messageLimit: Int { min(max(maximumMessageSize, 0), 1 << 30) }
+    /// Most streams named in one reset request: what fits a packet with room to spare.
+    var resetLimit: Int { min(400, (packetLimit - 64) / 2) }
     /// `receiveWindow` made usable: room for at least two messages, and within 32 bits.
     var windowLimit: Int { min(max(receiveWindow, 4_096), Int(UInt32.max)) }
 }

@@ -224,6 +224,40 @@ import Testing
         #expect(abs(Double(congestion.window) / Double(top) - 1) < 0.1)
     }
 
+    // A lost tail is found by a probe after two round trips, not by the timeout.
+    @Test(arguments: [1, 2, 5])
+    func lostTailIsProbed(lost: Int) throws {
+        let pair = SimulatedPair(link: Link(delay: .milliseconds(10)))
+        let id = try pair.a.transport.open(label: "x", now: pair.now)
+        pair.connect()
+        for index in 0..<20 {
+            try pair.a.transport.send(TransferTests.message(index, size: 1_000), isBinary: true, on: id, now: pair.now)
+            pair.run(for: .milliseconds(5))
+        }
+        pair.run(for: .seconds(1))
+        let window = pair.a.transport.congestionWindow
+        var dropped = 0
+        var data = 0
+        pair.filter = { from, _, packet in
+            guard from == .a, packet[12] == 0 else { return .pass }
+            data += 1
+            guard data > 7 - lost, dropped < lost else { return .pass }
+            dropped += 1
+            return .drop
+        }
+        let start = pair.now
+        for index in 20..<27 {
+            try pair.a.transport.send(TransferTests.message(index, size: 1_000), isBinary: true, on: id, now: pair.now)
+        }
+        pair.run(for: .seconds(5)) { pair.b.received.count == 27 }
+        #expect(pair.b.payloads(id).map(TransferTests.number) == Array(0..<27))
+        #expect(pair.now - start < .milliseconds(150), "\(pair.now - start)")
+        pair.run(for: .seconds(1))
+        #expect(pair.a.transport.associationStatistics.timeouts == 0)
+        #expect(pair.a.transport.associationStatistics.tailProbes == 1)
+        #expect(pair.a.transport.congestionWindow >= window * 6 / 10)
+    }
+
     @Test func unansweredDataEndsInAnError() throws {
         var configuration = SCTPConfiguration()
         configuration.maximumRetransmissions = 6

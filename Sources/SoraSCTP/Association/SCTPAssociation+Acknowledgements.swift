@@ -134,6 +134,12 @@ extension SCTPAssociation {
         } else if advance > 0 || retransmissionTimer == nil {
             retransmissionTimer = now + timeout.current
         }
+        if progress.bytes > 0 {
+            hasProbed = false
+            armProbe()
+        } else if window.isEmpty {
+            probeTimer = nil
+        }
         updateAdvancedAckPoint()
         if advancedAckPoint - window.cumulative > 0, !forwardTSNDue {
             // RFC 3758, 3.5 C3, at most once a round trip.
@@ -150,7 +156,12 @@ extension SCTPAssociation {
     private mutating func countMisses(in holes: [Range<Int>], newest: NewestOrders, _ flightBefore: Int) {
         // With less in flight than three reports need, and nothing that would bring more, fewer do (RFC 5827).
         let isTail = window.count <= Int(SCTPAssociation.missLimit) && queue.isEmpty
-        let limit = isTail ? UInt8(max(1, window.count - 1)) : SCTPAssociation.missLimit
+        var limit = isTail ? UInt8(max(1, window.count - 1)) : SCTPAssociation.missLimit
+        if let probeOrder, newest.latest >= probeOrder {
+            // All that left before the probe has had two round trips and more.
+            limit = 1
+            self.probeOrder = nil
+        }
         let lost = window.countMisses(in: holes, newest: newest, limit: limit)
         guard !lost.isEmpty else { return }
         if !congestion.isInRecovery {

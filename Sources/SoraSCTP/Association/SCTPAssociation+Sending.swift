@@ -176,11 +176,15 @@ extension SCTPAssociation {
         retransmitsAtOnce = false
         lastDataSent = now
         if retransmissionTimer == nil { retransmissionTimer = now + timeout.current }
+        if probeOrder != order { hasProbed = false }
+        armProbe()
     }
 
     private mutating func repeatChunk(_ chunk: SentChunk, at offset: Int, to writer: inout ByteWriter) {
+        // Repetitions ask for an answer at once.
         DataChunk(
-            flags: chunk.flags, tsn: window.first + offset, stream: chunk.stream, ssn: chunk.ssn, ppid: chunk.ppid
+            flags: chunk.flags.union(.immediate), tsn: window.first + offset, stream: chunk.stream, ssn: chunk.ssn,
+            ppid: chunk.ppid
         ).write(to: &writer, payload: chunk.payload, range: chunk.start..<(chunk.start + chunk.length))
         let order = order
         let now = now

@@ -8,6 +8,7 @@ extension SCTPAssociation {
         beginBurst()
         if let due = handshakeTimer, due <= now { handshakeTimedOut() }
         if let due = retransmissionTimer, due <= now { retransmissionTimedOut() }
+        if let due = probeTimer, due <= now { probeTail() }
         if let due = sack.deadline, due <= now { sack.makeDue() }
         if let due = shutdownTimer, due <= now { shutdownTimedOut() }
         if let due = resets.timer, due <= now { resetTimedOut() }
@@ -31,6 +32,8 @@ extension SCTPAssociation {
         statistics.timeouts += 1
         timeout.backOff()
         congestion.timedOut()
+        probeTimer = nil
+        probeOrder = nil
         // A peer may take back what it reported in gap blocks; after a second timeout we send that again.
         let distrusts = consecutiveTimeouts >= 2
         if distrusts { reportedRuns.removeAll() }
@@ -51,6 +54,34 @@ extension SCTPAssociation {
         updateAdvancedAckPoint()
         if advancedAckPoint - window.cumulative > 0 { forwardTSNDue = true }
         retransmissionTimer = now + timeout.current
+    }
+
+    // MARK: Tail loss
+
+    /// Arms the probe for data that has just left or whose acknowledgement came. A lost tail is followed by
+    /// nothing that would reveal it; the probe does, in two round trips instead of a timeout.
+    mutating func armProbe() {
+        probeTimer = nil
+        guard !hasProbed, consecutiveTimeouts == 0, !window.isEmpty, window.lostCount == 0, !congestion.isInRecovery,
+            let trip = timeout.smoothed, let timer = retransmissionTimer
+        else { return }
+        // The peer may hold back the acknowledgement of a single packet.
+        let isSingle = window.order(at: 0) == window.order(at: window.count - 1)
+        let due = now + max(trip + trip, .milliseconds(10)) + (isSingle ? .milliseconds(50) : .zero)
+        if due < timer { probeTimer = due }
+    }
+
+    private mutating func probeTail() {
+        probeTimer = nil
+        guard !hasProbed, window.lostCount == 0 else { return }
+        hasProbed = true
+        var offset = window.count - 1
+        while offset >= 0, window.state(at: offset) != .outstanding { offset -= 1 }
+        guard let chunk = window.chunk(at: offset), !chunk.isExhausted(now: now) else { return }
+        window.setState(.lost, at: offset)
+        retransmitsAtOnce = true
+        probeOrder = order + 1
+        statistics.tailProbes += 1
     }
 
     // MARK: Heartbeat

@@ -85,6 +85,11 @@ struct SCTPAssociation {
     var handshakeTimeout: Duration
     var retransmissionTimer: Instant?
     var consecutiveTimeouts = 0
+    /// When the last packet in flight is repeated to learn what has become of it (RFC 8985, 7).
+    var probeTimer: Instant?
+    var hasProbed = false
+    /// Number of the probe's packet while its answer is awaited.
+    var probeOrder: UInt64?
     var shutdownTimer: Instant?
     var heartbeatTimer: Instant?
     var heartbeatNonce: UInt64?
@@ -146,6 +151,7 @@ struct SCTPAssociation {
         }
         consider(handshakeTimer)
         consider(retransmissionTimer)
+        consider(probeTimer)
         consider(sack.deadline)
         consider(shutdownTimer)
         consider(heartbeatTimer)
@@ -198,6 +204,7 @@ struct SCTPAssociation {
         state = .ended
         handshakeTimer = nil
         retransmissionTimer = nil
+        probeTimer = nil
         shutdownTimer = nil
         heartbeatTimer = nil
         resets.timer = nil
@@ -255,6 +262,8 @@ package struct SCTPStatistics: Sendable, Equatable {
     package var retransmissions = 0
     package var timeouts = 0
     package var fastRetransmissions = 0
+    /// Last packets repeated before the timeout because nothing was heard.
+    package var tailProbes = 0
     package var abandonedMessages = 0
     /// Packets dropped for a wrong checksum, tag, port or length.
     package var droppedPackets = 0

@@ -3,9 +3,6 @@ import SoraWire
 /// Re-configuration requests under way in both directions (RFC 6525). One of ours at a time; numbers
 /// advance in order.
 struct StreamResets {
-    /// Most streams named in one request.
-    static let maximumStreams = 400
-
     struct Request {
         var number: UInt32
         var lastTSN: TSN
@@ -84,7 +81,7 @@ extension SCTPAssociation {
         guard state == .established, resets.current == nil else { return }
         var ready: [UInt16] = []
         resets.waiting.removeAll { id in
-            guard ready.count < StreamResets.maximumStreams else { return false }
+            guard ready.count < configuration.resetLimit else { return false }
             if let stream = queue.stream(id), !stream.queue.isEmpty || stream.outstanding > 0 { return false }
             ready.append(id)
             return true

@@ -42,7 +42,7 @@ struct InitChunk: Equatable {
     /// Reads the value of the chunk (what follows the four header bytes).
     ///
     /// Throws for lengths that lie. Parameters of unknown type follow their upper bits: the ones to be
-    /// reported are collected, at most eight of them, and one that says stop ends the list.
+    /// reported are collected, at most eight short ones, and one that says stop ends the list.
     init(value: ByteReader, isAck: Bool) throws(WireError) {
         var reader = value
         initiateTag = try reader.readUInt32()
@@ -74,7 +74,7 @@ struct InitChunk: Equatable {
                 break
             default:
                 let action = UnknownTypeAction(parameterType: type)
-                if action.reports && unrecognized.count < 8 && length <= 256 {
+                if action.reports && unrecognized.count < 8 && length <= 64 {
                     var copy = bookmark
                     unrecognized.append(try copy.readBytes(length))
                 }

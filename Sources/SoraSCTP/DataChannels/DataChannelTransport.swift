@@ -357,7 +357,7 @@ extension DataChannelTransport {
             if channels[id]?.incomingReset == true { keepEarly(message) } else { receiveControl(payload, on: id) }
             return nil
         }
-        let limit = configuration.maximumMessageSize
+        let limit = configuration.messageLimit
         switch channels.update(id, { $0.receive(payload, ppid: message.ppid, limit: limit) }) {
         case .deliver(let bytes, let isBinary): return .message(StreamID(id), bytes, isBinary: isBinary)
         case .keptUnread(let count):

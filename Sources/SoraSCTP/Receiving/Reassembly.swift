@@ -77,7 +77,7 @@ struct Reassembly {
     init(initialTSN: TSN, configuration: SCTPConfiguration) {
         received = ReceivedTSNs(initialTSN: initialTSN)
         windowLimit = configuration.windowLimit
-        messageLimit = max(configuration.maximumMessageSize, 0)
+        messageLimit = configuration.messageLimit
     }
 
     var cumulative: TSN { received.cumulative }

@@ -67,6 +67,8 @@ struct TransmissionWindow {
     var next: TSN { first + count }
     var cumulative: TSN { first + -1 }
     var isEmpty: Bool { count == 0 }
+    /// Chunks for which there is memory.
+    var capacity: Int { ring.count }
     var isFull: Bool { count >= TransmissionWindow.maximumChunks }
 
     @inline(__always)
@@ -76,6 +78,12 @@ struct TransmissionWindow {
     func chunk(at offset: Int) -> SentChunk? {
         guard offset >= 0, offset < count else { return nil }
         return ring[slot(offset)]
+    }
+
+    /// Number of the packet that the chunk at `offset` left in last.
+    func order(at offset: Int) -> UInt64? {
+        guard offset >= 0, offset < count else { return nil }
+        return ring[slot(offset)]?.order
     }
 
     func state(at offset: Int) -> SentChunk.State? {
