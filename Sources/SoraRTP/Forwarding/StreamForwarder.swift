@@ -147,8 +147,8 @@ package struct StreamForwarder: Sendable {
         return nil
     }
 
-    /// Packets that were held until a switch, in order, to be sent after the one that ``forward(_:layer:now:)`` returned.
-    /// To be drained after each such call.
+    /// Packets that were held until a switch, in order, to be sent after the one that ``forward(_:layer:now:)``
+    /// returned. To be drained after each such call.
     package mutating func poll() -> [UInt8]? {
         guard nextReleased < released.count else { return nil }
         let packet = released[nextReleased]
