@@ -10,19 +10,33 @@ private func requireDevice(_ kind: MediaDevice.Kind, _ id: String?) throws(Devic
     guard devices.isEmpty || devices.contains(where: { $0.id == id }) else { throw .noSuchDevice(id) }
 }
 
+/// What is done to a voice between microphone and encoder.
+package struct VoiceProcessing: Sendable, Equatable {
+    /// Takes out what the process's `SpeakerSink` plays. Needs one that was started with `feedsEchoCancellation`
+    /// before the microphone.
+    package var cancelsEcho = true
+    package var suppressesNoise = true
+    /// Brings speech to a common loudness.
+    package var controlsGain = true
+    package init() {}
+}
+
 /// A microphone, by the PulseAudio interface: 48 kHz, pieces of 10 ms.
 package final class MicrophoneSource: MediaSource {
     /// Nil: the system's default source, also when that changes.
     package let deviceID: String?
     package let channels: Int
+    /// Nil: the sound as it comes.
+    package let processing: VoiceProcessing?
     private let live = LivePipeline()
 
     package var hasVideo: Bool { false }
     package var hasAudio: Bool { true }
 
-    package init(deviceID: String? = nil, channels: Int = 1) {
+    package init(deviceID: String? = nil, channels: Int = 1, processing: VoiceProcessing? = nil) {
         self.deviceID = deviceID
         self.channels = channels >= 2 ? 2 : 1
+        self.processing = processing
     }
 
     deinit { stop() }
@@ -33,6 +47,7 @@ package final class MicrophoneSource: MediaSource {
         try requireDevice(.microphone, deviceID)
         let name = deviceID ?? "the default microphone"
         let device = deviceID.map { " device=\(GStreamer.quoted($0))" } ?? ""
+        let voice = try processingElement()
         let channels = channels
         let packer = Mutex(AudioPacker(samplesPerPacket: 480, sampleRate: 48_000, channels: channels))
         let whole: @Sendable (MediaSourceEvent) -> Void = { event in
@@ -50,11 +65,20 @@ package final class MicrophoneSource: MediaSource {
                 "pulsesrc\(device) client-name=Sora latency-time=10000 buffer-time=60000 do-timestamp=true ! "
                     + "audioconvert ! audioresample ! "
                     + "audio/x-raw,format=S16LE,rate=48000,channels=\(channels),layout=interleaved ! "
-                    + "appsink name=audio sync=false max-buffers=20 drop=true", device: name)
+                    + "\(voice)appsink name=audio sync=false max-buffers=20 drop=true", device: name)
         }
     }
 
     package func stop() { live.stop() }
+
+    private func processingElement() throws(DeviceError) -> String {
+        guard let processing else { return "" }
+        try GStreamer.require(["webrtcdsp", "webrtcechoprobe"], package: "gstreamer1.0-plugins-bad")
+        let hasProbe = processing.cancelsEcho && SpeakerSink.probe.withLock { $0 > 0 }
+        return "webrtcdsp probe=\(SpeakerSink.probeName) echo-cancel=\(hasProbe) "
+            + "noise-suppression=\(processing.suppressesNoise) gain-control=\(processing.controlsGain) "
+            + "high-pass-filter=true ! "
+    }
 }
 
 /// A speaker, by the PulseAudio interface. Each speaker sink is one stream; the sound server mixes them.
@@ -63,9 +87,15 @@ package final class MicrophoneSource: MediaSource {
 /// newest piece is dropped.
 package final class SpeakerSink: AudioSink {
     package let deviceID: String?
+    /// Whether microphones of the process can take out what this plays. One speaker at a time can.
+    package let feedsEchoCancellation: Bool
+    static let probeName = "sora-echo-probe"
+    /// Running speakers that feed the cancellation: 0 or 1.
+    static let probe = Mutex(0)
     private struct State {
         var pipeline: GStreamerPipeline?
         var source: GStreamerElement?
+        var isProbe = false
         var converter = AudioConverter(sampleRate: 48_000, channels: 2)
         var dropped = 0
         var played = 0
@@ -76,8 +106,12 @@ package final class SpeakerSink: AudioSink {
     private static let mostWaiting: UInt64 = 48_000 / 5 * 4
 
     /// Nil: the system's default sink, also when that changes.
-    package init(deviceID: String? = nil, onFailure: (@Sendable (DeviceError) -> Void)? = nil) {
+    package init(
+        deviceID: String? = nil, feedsEchoCancellation: Bool = false,
+        onFailure: (@Sendable (DeviceError) -> Void)? = nil
+    ) {
         self.deviceID = deviceID
+        self.feedsEchoCancellation = feedsEchoCancellation
         self.onFailure = onFailure
     }
 
@@ -91,10 +125,29 @@ package final class SpeakerSink: AudioSink {
         try requireDevice(.speaker, deviceID)
         let name = deviceID ?? "the default speaker"
         let device = deviceID.map { " device=\(GStreamer.quoted($0))" } ?? ""
+        var probe = ""
+        if feedsEchoCancellation {
+            try GStreamer.require(["webrtcechoprobe"], package: "gstreamer1.0-plugins-bad")
+            let isFree = Self.probe.withLock { probe in
+                guard probe == 0 else { return false }
+                probe = 1
+                return true
+            }
+            if isFree { probe = "webrtcechoprobe name=\(Self.probeName) ! " }
+        }
+        do throws(DeviceError) {
+            try open(name: name, device: device, probe: probe)
+        } catch {
+            if !probe.isEmpty { Self.probe.withLock { $0 = 0 } }
+            throw error
+        }
+    }
+
+    private func open(name: String, device: String, probe: String) throws(DeviceError) {
         let pipeline = try GStreamerPipeline(
             "appsrc name=in is-live=true format=time do-timestamp=true block=false "
                 + "caps=\"audio/x-raw,format=S16LE,rate=48000,channels=2,layout=interleaved\" ! "
-                + "audioconvert ! audioresample ! "
+                + "audioconvert ! audioresample ! \(probe)"
                 + "pulsesink name=out\(device) client-name=Sora sync=false latency-time=10000 buffer-time=60000",
             device: name)
         guard let source = pipeline.child("in") else { throw .deviceFailed(device: name, reason: "no entry") }
@@ -111,6 +164,7 @@ package final class SpeakerSink: AudioSink {
         state.withLock {
             $0.pipeline = pipeline
             $0.source = source
+            $0.isProbe = !probe.isEmpty
         }
     }
 
@@ -134,14 +188,16 @@ package final class SpeakerSink: AudioSink {
     package var counts: (played: Int, dropped: Int) { state.withLock { ($0.played, $0.dropped) } }
 
     package func stop() {
-        let pipeline = state.withLock { state in
+        let (pipeline, isProbe) = state.withLock { state in
             defer {
                 state.pipeline = nil
                 state.source = nil
+                state.isProbe = false
             }
-            return state.pipeline
+            return (state.pipeline, state.isProbe)
         }
         pipeline?.close()
+        if isProbe { Self.probe.withLock { $0 = 0 } }
     }
 }
 #endif

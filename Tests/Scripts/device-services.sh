@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Device services for tests: a D-Bus, PipeWire with WirePlumber and its PulseAudio interface, null sinks, and an X server
-# without a screen. Everything ends with the process PID.   usage: device-services.sh PID DIRECTORY
-# Prints NAME=VALUE for the environment, then "ready".
+# without a screen. Everything ends when standard input does, that is with the process that holds its other end.
+# usage: device-services.sh DIRECTORY      Prints NAME=VALUE for the environment, then "ready".
 set -u
-pid=$1 dir=$2
+dir=$1
 mkdir -p "$dir/run"
 chmod 700 "$dir/run"
 export XDG_RUNTIME_DIR="$dir/run" XDG_CONFIG_HOME="$dir/config" XDG_STATE_HOME="$dir/state"
 children=()
-start() { "$@" >"$dir/$(basename "$1").log" 2>&1 & children+=($!); }
-stop() { kill "${children[@]}" 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"; }
+start() { "$@" </dev/null >"$dir/$(basename "$1").log" 2>&1 & children+=($!); }
+# SIGKILL: the threads of a test process block signals, and children inherit that.
+stop() { kill -KILL "${children[@]}" 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"; }
 trap stop EXIT
 waitfor() { for _ in $(seq 100); do [ -e "$1" ] && return 0; sleep 0.1; done; echo "missing $1" >&2; return 1; }
 
@@ -43,4 +44,4 @@ echo "DBUS_SESSION_BUS_ADDRESS=$DBUS_SESSION_BUS_ADDRESS"
 echo "DISPLAY=:$(cat "$dir/display")"
 echo ready
 exec >/dev/null
-while kill -0 "$pid" 2>/dev/null; do sleep 0.5; done
+cat >/dev/null

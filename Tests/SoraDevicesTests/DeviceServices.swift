@@ -10,6 +10,8 @@ enum DeviceServices {
     static let programs = [
         "bash", "dbus-daemon", "pipewire", "wireplumber", "wpctl", "pipewire-pulse", "pactl", "Xvfb",
     ]
+    /// The services end when this process, and with it the writing end, is gone.
+    private static let lifeline = Pipe()
     static var missing: [String] { programs.filter { Program.path($0) == nil } }
 
     /// Started once, for all suites; nil if the programs are not there. They end with the test process.
@@ -20,14 +22,16 @@ enum DeviceServices {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: bash)
         process.arguments = [
-            script, "\(ProcessInfo.processInfo.processIdentifier)",
+            script,
             NSTemporaryDirectory() + "sora-services-\(ProcessInfo.processInfo.processIdentifier)",
         ]
         let pipe = Pipe()
         process.standardOutput = pipe
         process.standardError = FileHandle.nullDevice
-        process.standardInput = FileHandle.nullDevice
+        process.standardInput = lifeline
         guard (try? process.run()) != nil else { return nil }
+        // Only the script keeps the reading end; ours closes with this process.
+        try? lifeline.fileHandleForReading.close()
         var display: String?
         var text = ""
         while true {

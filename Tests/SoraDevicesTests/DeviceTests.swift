@@ -170,6 +170,51 @@ struct DeviceTests {
         #expect(counts.played > 100 && counts.dropped < counts.played / 4)
     }
 
+    @Test func echoOfTheSpeakerIsTakenOut() throws {
+        // The microphone hears the speaker and nothing else.
+        func heard(_ processing: VoiceProcessing?) throws -> Double {
+            let mixer = SpeakerMixer(deviceID: "micfeed")
+            let input = try mixer.addInput()
+            let speech = TestPatternSource(pattern: nil, tone: TestTone(channels: 2))
+            try speech.start { event in if case .audio(let frame) = event { input.consume(frame) } }
+            let microphone = MicrophoneSource(deviceID: "mic1", processing: processing)
+            let collector = Collector()
+            try microphone.start { collector.take($0) }
+            #expect(collector.wait { $0.audio.count >= 400 })
+            microphone.stop()
+            speech.stop()
+            let last = collector.now.audio.suffix(100)
+            return last.map(\.level).reduce(0, +) / Double(max(last.count, 1))
+        }
+        let plain = try heard(nil)
+        var processing = VoiceProcessing()
+        processing.controlsGain = false
+        let cancelled = try heard(processing)
+        #expect(plain > 0.05, "\(plain)")
+        #expect(cancelled < plain / 4, "\(plain) → \(cancelled)")
+    }
+
+    @Test func severalStreamsShareOneSpeaker() throws {
+        let mixer = SpeakerMixer(deviceID: "micfeed", feedsEchoCancellation: false)
+        var inputs = [try mixer.addInput(), try mixer.addInput()]
+        let microphone = MicrophoneSource(deviceID: "mic1")
+        let collector = Collector()
+        try microphone.start { collector.take($0) }
+        let tone = TestTone(channels: 2)
+        let (first, second) = (inputs[0], inputs[1])
+        let source = TestPatternSource(pattern: nil, tone: tone)
+        try source.start { event in
+            guard case .audio(let frame) = event else { return }
+            first.consume(frame)
+            second.consume(frame)
+        }
+        // Twice the level of one.
+        #expect(collector.wait { $0.audio.suffix(20).contains { $0.level > 0.5 } })
+        source.stop()
+        microphone.stop()
+        inputs = []
+    }
+
     @Test func soundDevicesThatAreNotThereSaySo() {
         #expect(throws: DeviceError.self) { try MicrophoneSource(deviceID: "no-such-mic").start { _ in } }
         #expect(throws: DeviceError.self) { try SpeakerSink(deviceID: "no-such-speaker").start() }
