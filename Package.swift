@@ -101,8 +101,11 @@ let modules: [Module] = [
         testUses: ["LocalSora"]),
     Module(
         name: "SoraDiagnostics",
-        uses: ["SoraWire", "SoraClient", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraSDP", "SoraICE", "SoraRTP", "Sora"],
-        testUses: ["LocalSora"]),
+        uses: [
+            "SoraWire", "SoraCrypto", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraSDP", "SoraICE", "SoraRTP",
+            "SoraSCTP", "SoraSecureTransport", "COpenSSL",
+        ],
+        usesForMedia: ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus"], testUses: ["LocalSora"]),
     Module(name: "SoraLoad", uses: ["SoraWire", "Sora"], testUses: ["LocalSora"]),
     // Floor 4: the command.
     Module(

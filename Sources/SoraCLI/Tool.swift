@@ -13,7 +13,7 @@ enum Tool {
                 "generate-completion-script", "shell", allowed: ["bash", "zsh", "fish"],
                 "Prints a script for the shell."),
         ],
-        subcommands: [ServeCommand.definition])
+        subcommands: [ServeCommand.definition, SDPCommand.definition])
 
     static func run(_ words: [String]) async -> ExitStatus {
         do {

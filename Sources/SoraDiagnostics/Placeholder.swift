@@ -1,1 +1,0 @@
-// Placeholder of the module SoraDiagnostics until its first type lands.
