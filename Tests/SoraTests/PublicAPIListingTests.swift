@@ -48,13 +48,13 @@ enum APIListing {
     private static func extract(_ module: String, from products: URL, to output: URL) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [
-            "swift", "symbolgraph-extract", "-module-name", module, "-I",
-            products.appendingPathComponent("Modules").path,
-            "-target", "\(architecture)-unknown-linux-gnu", "-output-dir", output.path, "-minimum-access-level",
-            "public",
-            "-skip-synthesized-members", "-Xcc", "-I\(root.path)/Sources/CLinux/include",
-        ]
+        process.arguments =
+            [
+                "swift", "symbolgraph-extract", "-module-name", module, "-I",
+                products.appendingPathComponent("Modules").path, "-target", "\(architecture)-unknown-linux-gnu",
+                "-output-dir", output.path, "-minimum-access-level", "public", "-skip-synthesized-members",
+            ]
+        process.arguments? += try clangArguments(products)
         let pipe = Pipe()
         process.standardError = pipe
         process.standardOutput = pipe
@@ -64,6 +64,46 @@ enum APIListing {
         guard process.terminationStatus == 0 else {
             throw Failure(description: "swift symbolgraph-extract failed: \(text)")
         }
+    }
+
+    /// Where the C modules are that the module imports internally: our own module maps and the headers they name.
+    private static func clangArguments(_ products: URL) throws -> [String] {
+        let sources = root.appendingPathComponent("Sources")
+        var arguments: [String] = []
+        for folder in try FileManager.default.contentsOfDirectory(atPath: sources.path).sorted() {
+            for place in ["module.modulemap", "include/module.modulemap"] {
+                let map = sources.appendingPathComponent("\(folder)/\(place)")
+                guard FileManager.default.fileExists(atPath: map.path) else { continue }
+                arguments += ["-Xcc", "-fmodule-map-file=\(map.path)"]
+            }
+            let include = sources.appendingPathComponent("\(folder)/include")
+            if FileManager.default.fileExists(atPath: include.path) { arguments += ["-Xcc", "-I\(include.path)"] }
+        }
+        for library in ["openssl", "opus", "vpx", "gstreamer-video-1.0", "gstreamer-app-1.0", "sdl2", "libpulse"] {
+            for flag in packageFlags(library) { arguments += ["-Xcc", flag] }
+        }
+        // C targets have maps that the build made.
+        for folder in try FileManager.default.contentsOfDirectory(atPath: products.path).sorted() {
+            let map = products.appendingPathComponent("\(folder)/module.modulemap")
+            if FileManager.default.fileExists(atPath: map.path) {
+                arguments += ["-Xcc", "-fmodule-map-file=\(map.path)"]
+            }
+        }
+        return arguments
+    }
+
+    /// Include paths of a library; none if it is not installed.
+    private static func packageFlags(_ library: String) -> [String] {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["pkg-config", "--cflags-only-I", library]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else { return [] }
+        let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        return text.split { $0 == " " || $0.isNewline }.map(String.init)
     }
 
     private static var architecture: String {

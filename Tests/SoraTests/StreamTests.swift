@@ -338,8 +338,11 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
         for index in 0..<8 { picture.dataUV[index] = UInt8(index + 1) }
         let converted = picture.toI420()
         #expect(converted.chromaWidth == 2 && converted.chromaHeight == 2)
-        #expect((0..<4).map { converted.dataU[$0] } == [1, 3, 5, 7])
-        #expect((0..<4).map { converted.dataV[$0] } == [2, 4, 6, 8])
+        func samples(_ plane: UnsafeMutablePointer<UInt8>, _ stride: Int32) -> [UInt8] {
+            (0..<4).map { plane[$0 / 2 * Int(stride) + $0 % 2] }
+        }
+        #expect(samples(converted.dataU, converted.strideU) == [1, 3, 5, 7])
+        #expect(samples(converted.dataV, converted.strideV) == [2, 4, 6, 8])
         #expect(RTCI420Buffer(width: -1, height: 4).width == 0)
     }
 

@@ -48,6 +48,8 @@ struct ConfigurationSnapshot: Sendable {
     var insecure: Bool
     var forwardingFilter: JSONText?
     var forwardingFilters: JSONText?
+    /// The first message, without capability offer.
+    var connectMessage: JSONText
 
     var publisherStreamId: String
     var publisherVideoTrackId: String
@@ -91,6 +93,11 @@ struct ConfigurationSnapshot: Sendable {
                 throw .configurationError(reason: "audioStereoOutputEnabled does not support PCMU")
             }
         }
+
+        // Everything in it was encoded once already, so a failure here cannot be told from one of the metadata.
+        connectMessage = try Self.encode(
+            present: SignalingConnect(configuration, sdp: nil, redirect: false),
+            or: "signaling connect metadata could not be encoded")
 
         var seen = Set<String>()
         urlCandidates = configuration.urlCandidates.filter { seen.insert($0.absoluteString).inserted }
@@ -163,9 +170,13 @@ struct ConfigurationSnapshot: Sendable {
         }
     }
 
+    private static func encode(present value: any Encodable, or reason: String) throws(SoraError) -> JSONText {
+        do { return try JSONText(encoding: value) } catch { throw .configurationError(reason: reason) }
+    }
+
     private static func encode(_ value: (any Encodable)?, or reason: String) throws(SoraError) -> JSONText? {
         guard let value else { return nil }
-        do { return try JSONText(encoding: value) } catch { throw .configurationError(reason: reason) }
+        return try encode(present: value, or: reason)
     }
 
     /// Key in `video`, name in the error text and value of the parameters that go with the chosen codec.

@@ -43,6 +43,7 @@ final class ChannelCore: Sendable {
     let outgoing = OutgoingMessages()
     let events = EventHub()
     let camera = ConnectionCamera()
+    let microphone: ConnectionMicrophone
     private let webSocketHandlers: Transfer<WebSocketChannelHandlers>
     private let handlersSlot: Locked<MediaChannelHandlers>
     private let view = Locked(View())
@@ -61,6 +62,7 @@ final class ChannelCore: Sendable {
     ) {
         self.settings = settings
         self.progress = progress
+        microphone = ConnectionMicrophone(isHardMuted: !settings.initialMicrophoneEnabled)
         webSocketHandlers = Transfer(configuration.webSocketChannelHandlers)
         handlersSlot = Locked(configuration.mediaChannelHandlers)
         life = Locked(Life(completion: completion))
@@ -154,6 +156,7 @@ final class ChannelCore: Sendable {
             return true
         }
         guard isFirst else { return }
+        microphone.close()
         camera.close(streams: view.withLock { $0.streams }) {
             // Strong: the end is delivered even if the driver is the last one to know the connection.
             self.deliveries.enqueue { self.deliverEnd() }
@@ -171,6 +174,7 @@ final class ChannelCore: Sendable {
         }
         driver?.abandon()
         let streams = view.withLock { $0.streams }
+        microphone.close()
         camera.close(streams: streams) {}
         for stream in streams { stream.terminate() }
         events.finish()

@@ -1,20 +1,95 @@
 import Foundation
+internal import SoraNetwork
+internal import SoraPeer
+internal import SoraSDP
+internal import SoraSecureTransport
+internal import SoraWire
 
-/// The parts of the engine that exist once per process.
+/// The parts of the engine that exist once per process: the event loop, the certificate, the drivers that live.
 enum Engine {
-    /// Makes the driver of a connection.
-    static let makeDriver: ConnectionDriverFactory = { _, core in UnavailableDriver(core: core) }
+    private struct State {
+        var loop: EventLoop?
+        var certificate: DTLSCertificate?
+        var drivers: [ObjectIdentifier: ClientDriver] = [:]
+        var capabilityOffer: String?
+    }
+    private static let state = Locked(State())
 
-    static func finish() {}
+    /// Makes the driver of a connection.
+    static let makeDriver: ConnectionDriverFactory = { settings, core in
+        do {
+            return ClientDriver(loop: try sharedLoop(), settings: settings, core: core)
+        } catch {
+            return UnavailableDriver(core: core, reason: "\(error)")
+        }
+    }
+
+    private static func sharedLoop() throws -> EventLoop {
+        try state.withLock { state in
+            if let loop = state.loop { return loop }
+            let loop = try EventLoop(name: "sora-client")
+            state.loop = loop
+            return loop
+        }
+    }
+
+    /// The identity of this process in DTLS; made on first use.
+    static func certificate() throws -> DTLSCertificate {
+        try state.withLock { state in
+            if let certificate = state.certificate { return certificate }
+            let certificate = try DTLSCertificate.selfSigned()
+            state.certificate = certificate
+            return certificate
+        }
+    }
+
+    /// An offer that nobody will answer: it shows the server what this client can do.
+    static func capabilityOffer(now: Instant) throws -> String {
+        if let known = state.withLock({ $0.capabilityOffer }) { return known }
+        let peer = PeerConnection(
+            configuration: PeerConfiguration(certificate: try certificate(), media: ClientCapabilities.media), now: now)
+        _ = peer.addTransceiver(kind: .audio, direction: .sendrecv)
+        _ = peer.addTransceiver(kind: .video, direction: .sendrecv)
+        let text = try peer.makeOffer(now: now).serialized()
+        peer.close(now: now)
+        state.withLock { $0.capabilityOffer = text }
+        return text
+    }
+
+    /// Keeps a driver until ``letGo(_:)``, also when nobody else knows it any more: it still has to say farewell.
+    static func keep(_ driver: ClientDriver) { state.withLock { $0.drivers[ObjectIdentifier(driver)] = driver } }
+
+    static func letGo(_ driver: ClientDriver) {
+        let released = state.withLock { $0.drivers.removeValue(forKey: ObjectIdentifier(driver)) }
+        withExtendedLifetime(released) {}
+    }
+
+    /// Drivers that live.
+    static var driverCount: Int { state.withLock { $0.drivers.count } }
+
+    /// Ends the event loop if no connection lives. A later connection starts another.
+    static func finish() {
+        let loop = state.withLock { state -> EventLoop? in
+            guard state.drivers.isEmpty else { return nil }
+            defer { state.loop = nil }
+            return state.loop
+        }
+        loop?.stop()
+    }
 }
 
-/// The driver of a build that has no engine: every attempt fails with the error for a peer connection that cannot
-/// be made.
+/// The driver when the machine has no event loop to give: every attempt fails with the error for a peer connection
+/// that cannot be made.
 final class UnavailableDriver: ConnectionDriver {
     private let core: ChannelCore
-    init(core: ChannelCore) { self.core = core }
+    private let reason: String
+    init(core: ChannelCore, reason: String) {
+        self.core = core
+        self.reason = reason
+    }
 
     func start() {
+        Logger.error(type: .peerChannel, message: "cannot start an event loop: \(reason)")
         if core.beginEnd(SoraError.peerChannelError(reason: "createNativePeerChannel failed")) { core.finish() }
     }
     func end(_ cause: EndCause) { core.finish() }

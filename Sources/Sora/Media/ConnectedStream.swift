@@ -19,26 +19,68 @@ final class ConnectedStream: MediaStream {
     let isLocal: Bool
 
     private weak let core: ChannelCore?
-    private let video: (any VideoTrackPort)?
-    private let audio: (any AudioTrackPort)?
+    private let videoSlot: Locked<(any VideoTrackPort)?>
+    private let audioSlot: Locked<(any AudioTrackPort)?>
+    private var video: (any VideoTrackPort)? { videoSlot.read() }
+    private var audio: (any AudioTrackPort)? { audioSlot.read() }
     private let state = Locked(State())
     private let videoSwitch = TrackSwitch()
     private let audioSwitch = TrackSwitch()
     private let ingress = Locked<SendQueue?>(nil)
 
     init(
-        streamId: String, isLocal: Bool, core: ChannelCore?, video: (any VideoTrackPort)?,
-        audio: (any AudioTrackPort)?
+        streamId: String, isLocal: Bool, core: ChannelCore?, video: (any VideoTrackPort)? = nil,
+        audio: (any AudioTrackPort)? = nil
     ) {
         self.streamId = streamId
         self.isLocal = isLocal
         self.core = core
-        self.video = video
-        self.audio = audio
-        if video != nil {
-            let stream = Transfer(WeakStream(self))
-            ingress.write(SendQueue { frame in stream.value.stream?.filterAndSend(frame.value) })
+        videoSlot = Locked(video)
+        audioSlot = Locked(audio)
+        guard isLocal else { return }
+        let stream = weakSelf
+        ingress.write(SendQueue { frame in stream.value.stream?.filterAndSend(frame.value) })
+    }
+
+    /// Gives the stream its tracks, as far as it lacks them.
+    func attach(video: (any VideoTrackPort)?, audio: (any AudioTrackPort)?) {
+        if let video, self.video == nil {
+            videoSlot.write(video)
+            if state.withLock({ $0.renderer?.renderer != nil && !$0.isTerminated }) { watch(true) }
         }
+        if let audio, self.audio == nil {
+            audioSlot.write(audio)
+            if state.withLock({ !$0.sinks.isEmpty }) { listen(true) }
+        }
+    }
+
+    /// Takes a track away that the other side no longer sends.
+    func detach(video: Bool, audio: Bool) {
+        if video { videoSlot.exchange(nil)?.setVideoReceiver(nil) }
+        if audio { audioSlot.exchange(nil)?.setAudioReceiver(nil) }
+    }
+
+    private var weakSelf: Transfer<WeakStream> { Transfer(WeakStream(self)) }
+
+    private func watch(_ isWatched: Bool) {
+        guard !isLocal, let video else { return }
+        let stream = weakSelf
+        let receiver: @Sendable (RTCVideoFrame) -> Void = { frame in
+            stream.value.stream?.receive(video: .native(capturer: nil, frame: frame))
+        }
+        video.setVideoReceiver(isWatched ? receiver : nil)
+    }
+
+    private func listen(_ isHeard: Bool) {
+        let stream = weakSelf
+        let receiver: @Sendable (AudioChunk) -> Void = { stream.value.stream?.receive(audio: $0) }
+        audio?.setAudioReceiver(isHeard ? receiver : nil)
+    }
+
+    /// Sends sound of the microphone.
+    func send(audio chunk: AudioChunk) {
+        guard isLocal, !state.withLock({ $0.isTerminated }) else { return }
+        audio?.send(chunk)
     }
 
     private final class WeakStream {
@@ -95,21 +137,21 @@ final class ConnectedStream: MediaStream {
     }
 
     func addAudioTrackSink(_ sink: any RTCAudioTrackSink) {
-        guard let audio else { return }
-        state.withLock { state in
-            guard !state.isTerminated else { return }
-            if state.sinks.isEmpty { audio.setTapped(true) }
-            state.sinks[ObjectIdentifier(sink)] = sink
+        guard audio != nil else { return }
+        let isFirst = state.withLock { state in
+            guard !state.isTerminated else { return false }
+            defer { state.sinks[ObjectIdentifier(sink)] = sink }
+            return state.sinks.isEmpty
         }
+        if isFirst { listen(true) }
     }
 
     func removeAudioTrackSink(_ sink: any RTCAudioTrackSink) {
-        guard let audio else { return }
-        let removed = state.withLock { state in
+        let (removed, isLast) = state.withLock { state in
             let removed = state.sinks.removeValue(forKey: ObjectIdentifier(sink))
-            if removed != nil, state.sinks.isEmpty { audio.setTapped(false) }
-            return removed
+            return (removed, removed != nil && state.sinks.isEmpty)
         }
+        if isLast { listen(false) }
         withExtendedLifetime(removed) {}
     }
 
@@ -157,6 +199,8 @@ final class ConnectedStream: MediaStream {
             old.send { $0.onRemoved(from: stream.value) }
         }
         new?.send { $0.onAdded(from: stream.value) }
+        if let new, old == nil || old?.renderer == nil, new.renderer != nil { watch(true) }
+        if renderer == nil, old != nil { watch(false) }
     }
 
     private static func inactiveBinding(_ renderer: any VideoRenderer) -> RendererBinding {
@@ -199,7 +243,8 @@ final class ConnectedStream: MediaStream {
             return (!state.isTerminated, state.renderer, state.sinks)
         }
         guard isFirst else { return }
-        if !sinks.isEmpty { audio?.setTapped(false) }
+        if !sinks.isEmpty { listen(false) }
+        watch(false)
         ingress.read()?.terminate()
         renderer?.deactivate()
         let channel = Transfer(mediaChannel)

@@ -6,6 +6,8 @@ protocol VideoTrackPort: AnyObject, Sendable {
     func setEnabled(_ isEnabled: Bool)
     /// Takes a frame to encode. Remote tracks ignore it.
     func send(_ frame: RTCVideoFrame)
+    /// Who gets the decoded frames, on a codec thread; nil: nobody, and nothing is decoded. Local tracks ignore it.
+    func setVideoReceiver(_ receiver: (@Sendable (RTCVideoFrame) -> Void)?)
 }
 
 /// The engine's end of an audio track. Every member may be called from any thread and returns at once.
@@ -14,8 +16,10 @@ protocol AudioTrackPort: AnyObject, Sendable {
     func setEnabled(_ isEnabled: Bool)
     /// Linear gain of playout, 0...10. Local tracks ignore it.
     func setVolume(_ volume: Double)
-    /// While true the track hands every 10 ms of sound to ``ConnectedStream/receive(audio:)``.
-    func setTapped(_ isTapped: Bool)
+    /// Takes sound to encode. Remote tracks ignore it.
+    func send(_ chunk: AudioChunk)
+    /// Who gets the sound in pieces of 10 ms, on a thread for sound; nil: nobody.
+    func setAudioReceiver(_ receiver: (@Sendable (AudioChunk) -> Void)?)
 }
 
 /// 10 ms of sound: interleaved 16-bit samples.

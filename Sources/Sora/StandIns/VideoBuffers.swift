@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraFrames
 
 /// How far a picture must be turned clockwise to stand upright.
 public enum RTCVideoRotation: Int, Sendable {
@@ -37,30 +38,34 @@ final class PixelPlane: @unchecked Sendable {
 }
 
 /// A picture of three planes: luma, and two of chroma with half the width and height, rounded up.
+///
+/// The planes are those of the SDK's own frames, so that nothing is copied on the way in and out.
 public final class RTCI420Buffer: RTCVideoFrameBuffer, Sendable {
     public let width: Int32
     public let height: Int32
-    let planeY: PixelPlane
-    let planeU: PixelPlane
-    let planeV: PixelPlane
+    let storage: VideoFrameBuffer
 
-    /// Negative sizes count as 0.
+    /// A picture of zeros. Negative sizes count as 0, and sizes beyond 16,384 as 16,384.
     public init(width: Int32, height: Int32) {
-        self.width = max(0, width)
-        self.height = max(0, height)
-        let columns = Int(self.width)
-        let rows = Int(self.height)
-        planeY = PixelPlane(stride: columns, rows: rows)
-        planeU = PixelPlane(stride: (columns + 1) / 2, rows: (rows + 1) / 2)
-        planeV = PixelPlane(stride: (columns + 1) / 2, rows: (rows + 1) / 2)
+        let limit = Int32(VideoFrameBuffer.maximumDimension)
+        self.width = min(max(0, width), limit)
+        self.height = min(max(0, height), limit)
+        storage = VideoFrameBuffer(width: Int(self.width), height: Int(self.height))
     }
 
-    public var dataY: UnsafeMutablePointer<UInt8> { planeY.pointer }
-    public var dataU: UnsafeMutablePointer<UInt8> { planeU.pointer }
-    public var dataV: UnsafeMutablePointer<UInt8> { planeV.pointer }
-    public var strideY: Int32 { Int32(planeY.stride) }
-    public var strideU: Int32 { Int32(planeU.stride) }
-    public var strideV: Int32 { Int32(planeV.stride) }
+    init(_ storage: VideoFrameBuffer) {
+        self.storage = storage
+        width = Int32(storage.width)
+        height = Int32(storage.height)
+    }
+
+    /// The memory belongs to the buffer and lives as long as it does.
+    public var dataY: UnsafeMutablePointer<UInt8> { storage.withMutablePlanes { $0.y } }
+    public var dataU: UnsafeMutablePointer<UInt8> { storage.withMutablePlanes { $0.u } }
+    public var dataV: UnsafeMutablePointer<UInt8> { storage.withMutablePlanes { $0.v } }
+    public var strideY: Int32 { Int32(storage.strideY) }
+    public var strideU: Int32 { Int32(storage.strideU) }
+    public var strideV: Int32 { Int32(storage.strideV) }
     public var chromaWidth: Int32 { (width + 1) / 2 }
     public var chromaHeight: Int32 { (height + 1) / 2 }
 
@@ -91,12 +96,15 @@ public final class RTCNV12Buffer: RTCVideoFrameBuffer, Sendable {
 
     public func toI420() -> RTCI420Buffer {
         let picture = RTCI420Buffer(width: width, height: height)
-        picture.dataY.update(from: dataY, count: planeY.count)
+        for row in 0..<Int(height) {
+            (picture.dataY + row * Int(picture.strideY)).update(
+                from: dataY + row * planeY.stride, count: Int(width))
+        }
         let columns = Int(picture.chromaWidth)
         for row in 0..<Int(picture.chromaHeight) {
             let source = dataUV + row * planeUV.stride
-            let u = picture.dataU + row * picture.planeU.stride
-            let v = picture.dataV + row * picture.planeV.stride
+            let u = picture.dataU + row * Int(picture.strideU)
+            let v = picture.dataV + row * Int(picture.strideV)
             for column in 0..<columns {
                 u[column] = source[2 * column]
                 v[column] = source[2 * column + 1]
@@ -174,7 +182,7 @@ enum BGRAConversion {
         let rows = Int(height)
         for row in 0..<rows {
             let line = source.pointer + row * source.stride
-            let luma = picture.dataY + row * picture.planeY.stride
+            let luma = picture.dataY + row * Int(picture.strideY)
             for column in 0..<columns {
                 let (b, g, r) = pixel(line, column)
                 luma[column] = UInt8(clamping: (66 * r + 129 * g + 25 * b + 128) >> 8 + 16)
@@ -183,8 +191,8 @@ enum BGRAConversion {
         // Chroma is taken from the upper left pixel of each square of four.
         for row in 0..<Int(picture.chromaHeight) {
             let line = source.pointer + 2 * row * source.stride
-            let u = picture.dataU + row * picture.planeU.stride
-            let v = picture.dataV + row * picture.planeV.stride
+            let u = picture.dataU + row * Int(picture.strideU)
+            let v = picture.dataV + row * Int(picture.strideV)
             for column in 0..<Int(picture.chromaWidth) {
                 let (b, g, r) = pixel(line, 2 * column)
                 u[column] = UInt8(clamping: (-38 * r - 74 * g + 112 * b + 128) >> 8 + 128)

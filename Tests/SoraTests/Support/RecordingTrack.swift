@@ -6,5 +6,9 @@ final class RecordingTrack: VideoTrackPort, AudioTrackPort {
     func setEnabled(_ isEnabled: Bool) { journal.add("enabled \(isEnabled)") }
     func send(_ frame: RTCVideoFrame) { journal.add("frame \(frame.timeStampNs)") }
     func setVolume(_ volume: Double) { journal.add("volume \(volume)") }
-    func setTapped(_ isTapped: Bool) { journal.add("tapped \(isTapped)") }
+    func send(_ chunk: AudioChunk) { journal.add("sound \(chunk.samples.count)") }
+    func setVideoReceiver(_ receiver: (@Sendable (RTCVideoFrame) -> Void)?) {
+        journal.add("watched \(receiver != nil)")
+    }
+    func setAudioReceiver(_ receiver: (@Sendable (AudioChunk) -> Void)?) { journal.add("tapped \(receiver != nil)") }
 }

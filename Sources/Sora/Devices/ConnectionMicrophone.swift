@@ -1,0 +1,120 @@
+import Foundation
+
+/// Where the sound of the microphone comes from.
+protocol MicrophoneBackend: Sendable {
+    /// False: there is nothing that could be switched on and off.
+    var isControllable: Bool { get }
+    /// Opens the microphone; blocks until sound comes or it has failed.
+    func start(onSound: @escaping @Sendable (AudioChunk) -> Void) throws -> any MicrophoneCapture
+}
+
+/// An open microphone.
+protocol MicrophoneCapture: AnyObject, Sendable {
+    /// Closes the device; blocks until no sound comes any more.
+    func stop()
+}
+
+/// A system without sound.
+struct NoMicrophone: MicrophoneBackend {
+    var isControllable: Bool { false }
+    func start(onSound: @escaping @Sendable (AudioChunk) -> Void) throws -> any MicrophoneCapture {
+        throw SoraError.mediaChannelError(reason: "no microphone support in this build")
+    }
+}
+
+/// The microphone of one sending connection: open while it is wanted, not muted, and the audio session permits it.
+final class ConnectionMicrophone: Sendable {
+    /// The backend of the process. Replaced when the devices of a build are there, and in tests.
+    static let backend = Locked<any MicrophoneBackend>(NoMicrophone())
+
+    private struct State {
+        var isHardMuted: Bool
+        weak var stream: ConnectedStream?
+        var isWanted = false
+        var capture: (any MicrophoneCapture)?
+        var observer: Int?
+        var isClosed = false
+    }
+    private let state: Locked<State>
+    /// Opening and closing, one after the other.
+    private let operations = NSLock()
+    private let session: RTCAudioSession
+
+    init(isHardMuted: Bool, session: RTCAudioSession = .sharedInstance()) {
+        state = Locked(State(isHardMuted: isHardMuted))
+        self.session = session
+    }
+
+    /// The local stream is there: opens the microphone in the background. A failure is logged and concerns nobody else.
+    func open(for stream: ConnectedStream) {
+        state.withLock { state in
+            state.stream = stream
+            state.isWanted = true
+        }
+        if state.withLock({ $0.observer == nil && !$0.isClosed }) {
+            let id = session.addObserver { [weak self] in
+                guard let self else { return }
+                SoraDispatcher.audio.dispatchQueue.async { self.apply() }
+            }
+            state.withLock { $0.observer = id }
+        }
+        SoraDispatcher.audio.dispatchQueue.async { self.apply() }
+    }
+
+    /// Closes or opens the device itself, and returns when that is done.
+    func setHardMute(_ isMuted: Bool) -> SoraError? {
+        guard Self.backend.read().isControllable else {
+            return .mediaChannelError(reason: "setAudioHardMute is not supported")
+        }
+        let before = state.withLock { state in
+            defer { state.isHardMuted = isMuted }
+            return state.isHardMuted
+        }
+        guard apply() else {
+            state.withLock { $0.isHardMuted = before }
+            return .mediaChannelError(reason: "AudioDeviceModuleWrapper::setAudioHardMute failed")
+        }
+        return nil
+    }
+
+    /// The connection ended.
+    func close() {
+        let observer = state.withLock { state in
+            state.isClosed = true
+            state.isWanted = false
+            return state.observer
+        }
+        if let observer { session.removeObserver(observer) }
+        SoraDispatcher.audio.dispatchQueue.async { self.apply() }
+    }
+
+    /// True while the device is open.
+    var isOpen: Bool { state.withLock { $0.capture != nil } }
+
+    /// Brings the device to where it should be. False if it refused.
+    @discardableResult
+    private func apply() -> Bool {
+        operations.lock()
+        defer { operations.unlock() }
+        let shouldRun = state.withLock { state in
+            state.isWanted && !state.isHardMuted && session.allowsDevices && session.allowsCapture
+        }
+        let running = state.withLock { $0.capture }
+        if shouldRun == (running != nil) { return true }
+        if let running {
+            running.stop()
+            state.withLock { $0.capture = nil }
+            return true
+        }
+        do {
+            let capture = try Self.backend.read().start { [weak self] chunk in
+                self?.state.withLock { $0.stream }?.send(audio: chunk)
+            }
+            state.withLock { $0.capture = capture }
+            return true
+        } catch {
+            Logger.error(type: .mediaStream, message: "cannot open the microphone: \(error.localizedDescription)")
+            return false
+        }
+    }
+}
