@@ -166,6 +166,23 @@ import Testing
         #expect(text.contains("0 8 0 8 41 23 0 4"))
     }
 
+    @Test func unknownParametersOfTheInitAckAreReportedWithTheCookie() {
+        var peer = CraftedPeer()
+        peer.association.start(now: peer.now)
+        _ = peer.drain()
+        var writer = ByteWriter()
+        peerFixedPart(&writer)
+        writer.write(hex("00070005 ee000000 c1230006 aabb0000"))
+        let bytes = writer.bytes
+        peer.send(peer.packet { writeChunk(ChunkType.initiationAck, to: &$0) { $0.write(bytes) } })
+        let sent = peer.sentChunks()
+        #expect(sent.map(\.type) == [ChunkType.cookieEcho, ChunkType.error])
+        #expect(sent[0].bytes == hex("0a000005ee"))
+        #expect(sent[1].bytes == hex("0900000e 0008000a c1230006aabb"))
+        peer.advance(.milliseconds(500))
+        #expect(peer.sentChunks().map(\.type) == [ChunkType.cookieEcho])
+    }
+
     private func peerFixedPart(_ writer: inout ByteWriter) {
         writer.write(0x0BAD_CAFE as UInt32)
         writer.write(100_000 as UInt32)

@@ -55,7 +55,12 @@ extension SCTPAssociation {
         let cookie = echoedCookie
         writeChunk(ChunkType.cookieEcho, to: &writer) { $0.write(cookie) }
         guard !peerErrors.isEmpty else { return }
+        // What could not be read in the INIT ACK is named behind the cookie (RFC 9260, 3.2.1).
+        let info = Array(peerErrors.joined())
         peerErrors = []
+        guard writer.count + 8 + info.count <= configuration.packetLimit else { return }
+        let cause = ErrorCause(code: ErrorCause.Code.unrecognizedParameters, info: info)
+        ErrorCause.writeChunk(ChunkType.error, causes: [cause], to: &writer)
     }
 
     private mutating func writeSack(to writer: inout ByteWriter) {
