@@ -177,4 +177,29 @@ import Testing
         let expected = 8 * 1_048_576 - 1_000_000 - 49
         #expect(loadUInt32(sacks[0].bytes, 8) == UInt32(expected))
     }
+
+    // The worst order of arrival costs about as much per packet as the best.
+    @Test func workIsLinearInWhatArrives() {
+        func cost(_ count: Int, reversed: Bool) -> Duration {
+            var peer = CraftedPeer()
+            peer.establish()
+            let first = peer.nextTSN
+            let clock = ContinuousClock()
+            let start = clock.now
+            for index in 1...count {
+                let number = reversed ? count - index + 1 : index
+                peer.sendData([1, 2, 3], ssn: UInt16(number), tsn: first + number)
+                if index % 64 == 0 { _ = peer.association.nextPacket() }
+            }
+            peer.sendData([0], ssn: 0, tsn: first)
+            #expect(peer.messages.count == count + 1)
+            #expect(peer.association.reassembly.heldBytes == 0)
+            return clock.now - start
+        }
+        _ = cost(1_000, reversed: false)
+        let small = min(cost(4_000, reversed: true), cost(4_000, reversed: true))
+        let large = cost(24_000, reversed: true)
+        // Six times the input; quadratic work would take thirty-six times as long.
+        #expect(large < small * 20, "\(small) for 4,000, \(large) for 24,000")
+    }
 }

@@ -30,14 +30,10 @@ struct Reassembly {
         var otherEnd: TSN
     }
 
-    private struct Waiting {
-        var ssn: UInt16
-        var message: IncomingMessage
-    }
-
     private struct IncomingStream {
         var nextSSN: UInt16 = 0
-        var waiting: [Waiting] = []
+        /// Complete messages that came before their turn, by sequence number.
+        var waiting: [UInt16: IncomingMessage] = [:]
     }
 
     private struct Partial {
@@ -307,16 +303,8 @@ struct Reassembly {
     private mutating func wait(_ message: IncomingMessage, ssn: UInt16) {
         let size = (message.payload?.count ?? 0) + Reassembly.overhead
         let kept = streams.update(message.stream) { stream -> Bool in
-            guard ssnDistance(ssn, from: stream.nextSSN) > 0 else { return false }
-            var low = 0
-            var high = stream.waiting.count
-            while low < high {
-                let middle = (low + high) / 2
-                let distance = ssnDistance(stream.waiting[middle].ssn, from: ssn)
-                if distance == 0 { return false }
-                if distance < 0 { low = middle + 1 } else { high = middle }
-            }
-            stream.waiting.insert(Waiting(ssn: ssn, message: message), at: low)
+            guard ssnDistance(ssn, from: stream.nextSSN) > 0, stream.waiting[ssn] == nil else { return false }
+            stream.waiting[ssn] = message
             return true
         }
         if kept == true { heldBytes += size }
@@ -324,29 +312,23 @@ struct Reassembly {
 
     /// Delivers the messages that follow on without a gap; with `skipping`, first all up to that number.
     private mutating func deliverWaiting(stream id: UInt16, skipping: UInt16? = nil) {
-        let due = streams.update(id) { stream -> ArraySlice<Waiting> in
-            guard !stream.waiting.isEmpty else {
-                if let skipping { stream.nextSSN = skipping &+ 1 }
-                return []
-            }
-            var count = 0
+        let due = streams.update(id) { stream -> [IncomingMessage] in
+            var due: [IncomingMessage] = []
             if let skipping {
-                while count < stream.waiting.count, ssnDistance(stream.waiting[count].ssn, from: skipping) <= 0 {
-                    count += 1
-                }
+                let passed = stream.waiting.keys.filter { ssnDistance($0, from: skipping) <= 0 }
+                    .sorted { ssnDistance($0, from: $1) < 0 }
+                for ssn in passed { if let message = stream.waiting.removeValue(forKey: ssn) { due.append(message) } }
                 stream.nextSSN = skipping &+ 1
             }
-            while count < stream.waiting.count, stream.waiting[count].ssn == stream.nextSSN {
+            while !stream.waiting.isEmpty, let message = stream.waiting.removeValue(forKey: stream.nextSSN) {
                 stream.nextSSN &+= 1
-                count += 1
+                due.append(message)
             }
-            let due = stream.waiting[..<count]
-            stream.waiting.removeFirst(count)
             return due
         }
-        for waiting in due ?? [] {
-            heldBytes -= (waiting.message.payload?.count ?? 0) + Reassembly.overhead
-            deliver(waiting.message)
+        for message in due ?? [] {
+            heldBytes -= (message.payload?.count ?? 0) + Reassembly.overhead
+            deliver(message)
         }
     }
 
@@ -406,8 +388,8 @@ struct Reassembly {
 
     private mutating func restart(_ reset: PendingReset) {
         for id in reset.streams.isEmpty ? streams.ids : reset.streams {
-            for waiting in streams[id]?.waiting ?? [] {
-                heldBytes -= (waiting.message.payload?.count ?? 0) + Reassembly.overhead
+            for message in streams[id]?.waiting.values ?? [:].values {
+                heldBytes -= (message.payload?.count ?? 0) + Reassembly.overhead
             }
             streams[id] = nil
         }
