@@ -205,8 +205,8 @@ if only.isEmpty || only.contains("Interop") {
     // Against real peers: scripts/test.sh runs them in a network namespace.
     targets.append(
         .testTarget(
-            name: "InteropTests", dependencies: ["LocalSora", "Sora", "TestSupport"], path: "Tests/InteropTests",
-            swiftSettings: swiftSettings))
+            name: "InteropTests", dependencies: ["LocalSora", "Sora", "SoraICE", "SoraWire", "TestSupport"],
+            path: "Tests/InteropTests", swiftSettings: swiftSettings))
 }
 if only.isEmpty {
     targets.append(.testTarget(name: "ArchitectureTests", path: "Tests/ArchitectureTests", swiftSettings: swiftSettings))
