@@ -160,6 +160,12 @@ extension ICEAgent {
         nominatingID = nil
         firstValidAt = nil
         recoveryAt = nil
+        if selectedID == nil {
+            // Nothing goes on: this is a beginning.
+            wasConnected = false
+            lastHeard = nil
+            failAt = nil
+        }
         checklist.remove { $0.id != selectedID }
         for pair in checklist.pairs {
             checklist.update(pair.id) {

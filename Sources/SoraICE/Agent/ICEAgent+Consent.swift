@@ -27,7 +27,9 @@ extension ICEAgent {
         if configuration.mode == .lite {
             if let lastHeard {
                 consider(lastHeard + configuration.liteFailedTimeout)
-                if state != .disconnected { consider(lastHeard + configuration.liteDisconnectedTimeout) }
+                if state != .disconnected, selectedID != nil {
+                    consider(lastHeard + configuration.liteDisconnectedTimeout)
+                }
             }
             return earliest == .distantFuture ? nil : earliest
         }

@@ -17,7 +17,12 @@ extension ICEAgent {
     }
 
     func updateStateAsLite(now: Instant) {
-        guard let lastHeard, let selectedID, let index = checklist.index(of: selectedID) else { return }
+        guard let lastHeard else { return }
+        guard let selectedID, let index = checklist.index(of: selectedID) else {
+            // Its socket is gone.
+            setState(.disconnected)
+            return
+        }
         if now >= lastHeard + configuration.liteDisconnectedTimeout {
             setState(.disconnected)
         } else {

@@ -136,6 +136,7 @@ extension ICEAgent {
 
     /// Checks every other pair anew.
     func recover(now: Instant) {
+        guard configuration.mode == .full else { return }
         recoveryAt = now
         for attempt in attempts { attempt.allocation?.probe(now: now) }
         for id in attempts.map(\.id) { drain(id, now: now) }
