@@ -254,6 +254,8 @@ actor ClientDriver: ConnectionDriver {
             default: break
             }
             core.deliver(.signalingProcessed(text))
+            // Without media the machine attaches nothing; a sending role has a local stream all the same.
+            if case .offer = message, !settings.audioEnabled, !settings.videoEnabled { attach(AttachedSenders()) }
         case .offerTaken(let offer): take(offer)
         case .sendersAttached(let senders): attach(senders)
         case .streamAdded(let stream): add(stream)

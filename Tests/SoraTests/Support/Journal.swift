@@ -58,3 +58,13 @@ private let mainQueueKey: DispatchSpecificKey<Bool> = {
 
 /// True inside a job of the main queue, which need not be on the main thread.
 func isOnMainQueue() -> Bool { DispatchQueue.getSpecific(key: mainQueueKey) == true }
+
+/// Whether the condition comes true within the bound. For what no event announces, such as a release.
+func eventually(seconds: Double = 10, _ condition: () -> Bool) async -> Bool {
+    let deadline = ContinuousClock.now + .milliseconds(Int(seconds * 1000))
+    while !condition() {
+        if ContinuousClock.now > deadline { return condition() }
+        await Task.yield()
+    }
+    return true
+}
