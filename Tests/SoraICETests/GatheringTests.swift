@@ -118,3 +118,21 @@ import Testing
         #expect(host.gatheringFinishedAt != nil)
     }
 }
+
+extension GatheringTests {
+    @Test func aDeadFirstAddressOfANameDelaysALittle() throws {
+        let world = VirtualWorld()
+        world.addServer(FakeTURNServer("198.51.100.5"))
+        let server = try TURNTests.server("turn:relay.example.com")
+        let host = world.addHost("a", role: .controlling, seed: 1) { $0.servers = [server] }
+        host.resolver = { _ in [.v4(0xC633_6401), .v6(high: 1, low: 1, scope: 0), .v4(0xC633_6405), .v4(0xC633_6406)] }
+        let start = world.now
+        world.addSocket(1, of: host, at: "192.0.2.1")
+        world.run(for: .seconds(3))
+        #expect(host.candidates.map(\.type) == [.host, .relayed])
+        let report = try #require(host.agent.serverReports.first { $0.status == .succeeded })
+        #expect(try #require(report.endedAt) - start < .seconds(1))
+        // The third was not needed.
+        #expect(host.agent.serverReports.count == 2)
+    }
+}

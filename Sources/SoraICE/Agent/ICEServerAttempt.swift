@@ -46,6 +46,8 @@ struct ICEServerAttempt {
     /// When to try again after something that worked was lost, and how often that happened in a row.
     var retryAt: Instant?
     var retries = 0
+    /// When the server's next address is tried beside this one; nil if there is none, or it is being tried.
+    var nextAddressAt: Instant?
     var report: ICEServerReport
 
     var isRunning: Bool {
