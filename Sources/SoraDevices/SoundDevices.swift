@@ -3,11 +3,13 @@ import CGStreamer
 import SoraFrames
 import Synchronization
 
-/// PulseAudio opens streams late, and then plays to nowhere: a wrong name is found out before.
+/// PulseAudio opens streams late, and then plays to nowhere: a missing server and a wrong name are found out before.
 private func requireDevice(_ kind: MediaDevice.Kind, _ id: String?) throws(DeviceError) {
+    guard let server = SoundServer.current() else {
+        throw .unavailable(what: "a sound server", remedy: "start PipeWire (pipewire-pulse) or PulseAudio")
+    }
     guard let id else { return }
-    let devices = DeviceMonitor.list(kind)
-    guard devices.isEmpty || devices.contains(where: { $0.id == id }) else { throw .noSuchDevice(id) }
+    guard server.devices.contains(where: { $0.kind == kind && $0.id == id }) else { throw .noSuchDevice(id) }
 }
 
 /// What is done to a voice between microphone and encoder.

@@ -2,6 +2,7 @@
 import CSDL2
 import CYUV
 import Dispatch
+import Glibc
 import SoraFrames
 import Synchronization
 
@@ -120,6 +121,12 @@ final class WindowThread: Sendable {
 
     /// Starts the thread if it does not run. Throws when there is no display.
     static func require() throws(DeviceError) -> WindowThread {
+        // Without either, SDL's drivers complain on standard error.
+        let hasDisplay = ["DISPLAY", "WAYLAND_DISPLAY"].contains { name in getenv(name).map { $0.pointee != 0 } ?? false
+        }
+        guard hasDisplay else {
+            throw .unavailable(what: "a window", remedy: "set DISPLAY or WAYLAND_DISPLAY to a display")
+        }
         if let failure = shared.start() {
             throw .unavailable(what: "a window (\(failure))", remedy: "set DISPLAY or WAYLAND_DISPLAY to a display")
         }

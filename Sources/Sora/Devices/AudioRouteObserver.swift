@@ -8,6 +8,7 @@ final class AudioRouteObserver: Sendable {
     private let deliveries = DeliveryQueue(label: "sora.audio.route")
 
     func add(_ sora: Sora) {
+        DeviceBackends.watchAudioRoutes()
         instances.withLock { instances in
             instances.removeAll { $0.object == nil }
             instances.append(ChannelCore.Weak(object: sora))

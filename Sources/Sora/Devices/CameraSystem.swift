@@ -5,7 +5,7 @@ import Foundation
 /// Invariant: at most one capturer runs; it is ``current``. All changes happen on the camera queue, each operation as
 /// a whole together with its callbacks.
 final class CameraSystem: Sendable {
-    static let shared = CameraSystem(backend: NoCameras())
+    static let shared = CameraSystem(backend: DeviceBackends.cameras)
 
     typealias Completion = ((any Error)?) -> Void
 

@@ -25,7 +25,7 @@ struct NoMicrophone: MicrophoneBackend {
 /// The microphone of one sending connection: open while it is wanted, not muted, and the audio session permits it.
 final class ConnectionMicrophone: Sendable {
     /// The backend of the process. Replaced when the devices of a build are there, and in tests.
-    static let backend = Locked<any MicrophoneBackend>(NoMicrophone())
+    static let backend = Locked<any MicrophoneBackend>(DeviceBackends.microphone)
 
     private struct State {
         var isHardMuted: Bool

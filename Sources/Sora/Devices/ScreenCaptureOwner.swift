@@ -32,7 +32,7 @@ struct NoScreen: ScreenCaptureBackend {
 
 /// Who in the process captures the screen: one connection at a time.
 final class ScreenCaptureOwner: Sendable {
-    static let shared = ScreenCaptureOwner(backend: NoScreen())
+    static let shared = ScreenCaptureOwner(backend: DeviceBackends.screen)
 
     private struct State {
         var backend: any ScreenCaptureBackend

@@ -17,6 +17,8 @@ final class TransportMedia {
     private var remotes: [String: Transfer<ConnectedStream>] = [:]
     private var tracks: [String: [RemoteStream.Track]] = [:]
     private var maximumBitrate: Int?
+    /// What is played of the remote sound.
+    private var speakers: [TransceiverID: TrackSpeaker] = [:]
 
     init(peer: PeerConnection, wake: @escaping @Sendable () -> Void) {
         self.peer = peer
@@ -69,6 +71,7 @@ final class TransportMedia {
         for old in tracks[remote.id] ?? [] where !remote.tracks.contains(old) {
             stream.detach(video: old.isVideo, audio: !old.isVideo)
             session.removeRemote(old.transceiver)
+            speakers.removeValue(forKey: old.transceiver)?.close()
         }
         tracks[remote.id] = remote.tracks
         for track in remote.tracks {
@@ -76,14 +79,18 @@ final class TransportMedia {
                 let port = RemoteVideoPort(session.remoteVideo(on: track.transceiver, sender: remote.id))
                 stream.attach(video: port, audio: nil)
             } else {
-                let port = RemoteAudioPort(session.remoteAudio(on: track.transceiver, sender: remote.id))
-                stream.attach(video: nil, audio: port)
+                let audio = session.remoteAudio(on: track.transceiver, sender: remote.id)
+                stream.attach(video: nil, audio: RemoteAudioPort(audio))
+                if speakers[track.transceiver] == nil { speakers[track.transceiver] = TrackSpeaker(audio) }
             }
         }
     }
 
     func removeRemote(_ id: String) {
-        for track in tracks.removeValue(forKey: id) ?? [] { session.removeRemote(track.transceiver) }
+        for track in tracks.removeValue(forKey: id) ?? [] {
+            session.removeRemote(track.transceiver)
+            speakers.removeValue(forKey: track.transceiver)?.close()
+        }
         remotes[id] = nil
     }
 
@@ -98,6 +105,8 @@ final class TransportMedia {
 
     func close() {
         session.close()
+        for speaker in speakers.values { speaker.close() }
+        speakers = [:]
         remotes = [:]
         tracks = [:]
     }

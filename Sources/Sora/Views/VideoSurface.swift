@@ -12,5 +12,5 @@ import Foundation
 
 /// Makes the window of a view; nil where there is no display.
 @MainActor enum VideoSurfaces {
-    static var make: (VideoView) -> (any VideoSurface)? = { _ in nil }
+    static var make: (VideoView) -> (any VideoSurface)? = { DeviceBackends.makeSurface($0) }
 }
