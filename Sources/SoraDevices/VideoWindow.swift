@@ -122,8 +122,8 @@ final class WindowThread: Sendable {
     /// Starts the thread if it does not run. Throws when there is no display.
     static func require() throws(DeviceError) -> WindowThread {
         // Without either, SDL's drivers complain on standard error.
-        let hasDisplay = ["DISPLAY", "WAYLAND_DISPLAY"].contains { name in getenv(name).map { $0.pointee != 0 } ?? false
-        }
+        func isSet(_ name: String) -> Bool { getenv(name).map { $0.pointee != 0 } ?? false }
+        let hasDisplay = isSet("DISPLAY") || isSet("WAYLAND_DISPLAY")
         guard hasDisplay else {
             throw .unavailable(what: "a window", remedy: "set DISPLAY or WAYLAND_DISPLAY to a display")
         }
