@@ -114,7 +114,7 @@ let modules: [Module] = [
         kind: .executable),
     Module(name: "SoraBenchmarks", uses: [
         "SoraWire", "SoraPeer", "SoraNetwork", "SoraSCTP", "SoraRTP", "SoraICE", "SoraSDP",
-        "SoraSecureTransport", "LocalSora", "Sora",
+        "SoraSecureTransport", "SoraMessages", "LocalSora", "Sora",
     ], kind: .executable, hasTests: false),
     Module(name: "TestSupport", uses: ["SoraWire", "SoraEmulator", "CDtlsTestClock"], kind: .support, hasTests: false),
 ]

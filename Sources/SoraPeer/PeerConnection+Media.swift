@@ -20,6 +20,17 @@ extension PeerConnection {
         rtp packet: consuming [UInt8], header: RTPHeader, on transceiver: Transceiver, encoding index: Int = 0,
         now: Instant
     ) throws(PeerError) {
+        if let datagram = try makeDatagram(rtp: packet, header: header, on: transceiver, encoding: index, now: now) {
+            emit(.transmit(datagram))
+        }
+    }
+
+    /// As ``send(rtp:header:on:encoding:now:)``, but hands the datagram to the caller, who sends it: a
+    /// forwarder with many receivers saves the way through ``poll()``. Nil if it could not be protected.
+    package func makeDatagram(
+        rtp packet: consuming [UInt8], header: RTPHeader, on transceiver: Transceiver, encoding index: Int = 0,
+        now: Instant
+    ) throws(PeerError) -> Datagram? {
         guard index >= 0, index < transceiver.encodings.count,
             let stream = rtp.outbound[transceiver.encodings[index].ssrc]
         else {
@@ -40,7 +51,7 @@ extension PeerConnection {
         stream.bytes += UInt64(payloadLength)
         stream.lastTimestamp = header.timestamp
         stream.lastSentAt = now
-        transmitRTP(packet)
+        return protectedDatagram(packet)
     }
 
     /// Says which wall clock time belongs to which media time of an outbound stream, as a forwarder
@@ -52,15 +63,15 @@ extension PeerConnection {
         rtp.outbound[transceiver.encodings[index].ssrc]?.clockMapping = (ntp, timestamp, now)
     }
 
-    private func transmitRTP(_ packet: consuming [UInt8]) {
-        guard let context = rtp.sending else { return }
+    private func protectedDatagram(_ packet: consuming [UInt8]) -> Datagram? {
+        guard let context = rtp.sending else { return nil }
         do {
             try context.protect(&packet)
         } catch {
             rtp.rejectedPackets += 1
-            return
+            return nil
         }
-        if let datagram = ice.datagram(for: packet) { emit(.transmit(datagram)) }
+        return ice.datagram(for: packet)
     }
 
     func transmitRTCP(_ packets: [RTCPPacket]) {
@@ -201,7 +212,7 @@ extension PeerConnection {
             let sequence = rtp.estimator.assignSequence(size: packet.count, now: now)
             RTPPacketEditing.setExtension(id: id, uint16: sequence, in: &packet, header: header)
         }
-        transmitRTP(packet)
+        if let datagram = protectedDatagram(packet) { emit(.transmit(datagram)) }
     }
 
     private func handle(_ block: ReportBlock, now: Instant) {

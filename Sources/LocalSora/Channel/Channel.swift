@@ -25,9 +25,9 @@ package final class Channel {
         case transmit(ConnectionID, Datagram)
         /// The connection is over; forget its addresses and credentials.
         case removed(ConnectionID)
-        case event(ServerEvent)
+        indirect case event(ServerEvent)
         /// For webhooks and counters.
-        case connection(ConnectionEvent)
+        indirect case connection(ConnectionEvent)
     }
 
     package let id: String
