@@ -20,17 +20,6 @@ extension PeerConnection {
         rtp packet: consuming [UInt8], header: RTPHeader, on transceiver: Transceiver, encoding index: Int = 0,
         now: Instant
     ) throws(PeerError) {
-        if let datagram = try makeDatagram(rtp: packet, header: header, on: transceiver, encoding: index, now: now) {
-            emit(.transmit(datagram))
-        }
-    }
-
-    /// As ``send(rtp:header:on:encoding:now:)``, but hands the datagram to the caller, who sends it: a
-    /// forwarder with many receivers saves the way through ``poll()``. Nil if it could not be protected.
-    package func makeDatagram(
-        rtp packet: consuming [UInt8], header: RTPHeader, on transceiver: Transceiver, encoding index: Int = 0,
-        now: Instant
-    ) throws(PeerError) -> Datagram? {
         guard index >= 0, index < transceiver.encodings.count,
             let stream = rtp.outbound[transceiver.encodings[index].ssrc]
         else {
@@ -42,6 +31,10 @@ extension PeerConnection {
         var sequence: UInt16 = 0
         if transceiver.extensions[.transportSequenceNumber] != nil {
             sequence = rtp.estimator.assignSequence(size: packet.count, now: now)
+            if transceiver.kind == .video, stream.history?.rtxSSRC != nil, stream.packets & 63 == 0 {
+                rtp.probes.mediaIsFlowing(
+                    wanted: rtp.wantedBitrate, estimate: rtp.estimator.targetBitrate, now: now)
+            }
         }
         RTPPacketEditing.setSSRC(stream.ssrc, in: &packet)
         stream.extensions.rewrite(
@@ -51,7 +44,7 @@ extension PeerConnection {
         stream.bytes += UInt64(payloadLength)
         stream.lastTimestamp = header.timestamp
         stream.lastSentAt = now
-        return protectedDatagram(packet)
+        transmitRTP(packet)
     }
 
     /// Says which wall clock time belongs to which media time of an outbound stream, as a forwarder
@@ -63,15 +56,15 @@ extension PeerConnection {
         rtp.outbound[transceiver.encodings[index].ssrc]?.clockMapping = (ntp, timestamp, now)
     }
 
-    private func protectedDatagram(_ packet: consuming [UInt8]) -> Datagram? {
-        guard let context = rtp.sending else { return nil }
+    private func transmitRTP(_ packet: consuming [UInt8]) {
+        guard let context = rtp.sending else { return }
         do {
             try context.protect(&packet)
         } catch {
             rtp.rejectedPackets += 1
-            return nil
+            return
         }
-        return ice.datagram(for: packet)
+        if let datagram = ice.datagram(for: packet) { emit(.transmit(datagram)) }
     }
 
     func transmitRTCP(_ packets: [RTCPPacket]) {
@@ -212,7 +205,7 @@ extension PeerConnection {
             let sequence = rtp.estimator.assignSequence(size: packet.count, now: now)
             RTPPacketEditing.setExtension(id: id, uint16: sequence, in: &packet, header: header)
         }
-        if let datagram = protectedDatagram(packet) { emit(.transmit(datagram)) }
+        transmitRTP(packet)
     }
 
     private func handle(_ block: ReportBlock, now: Instant) {
@@ -239,7 +232,9 @@ extension PeerConnection {
     }
 
     private func reportEstimate(now: Instant) {
-        if let bitrate = rtp.estimator.takeChangedEstimate() { emit(.availableBitrate(bitrate)) }
+        guard let bitrate = rtp.estimator.takeChangedEstimate() else { return }
+        rtp.probes.estimateChanged(bitrate, now: now)
+        emit(.availableBitrate(bitrate))
     }
 
     // MARK: Feedback of ours
@@ -294,9 +289,34 @@ extension PeerConnection {
             rtp.estimator.handleTimeout(now: now)
             reportEstimate(now: now)
         }
+        if let due = rtp.probes.nextTimeout, due <= now {
+            for slice in rtp.probes.handleTimeout(now: now) { send(slice, now: now) }
+        }
         if rtp.reportDue <= now {
             rtp.reportDue = now + RTPTransport.reportInterval
             sendReports(now: now)
+        }
+    }
+
+    /// Sends padding on the repair stream of a video that flows.
+    private func send(_ slice: ProbeController.Slice, now: Instant) {
+        guard
+            let stream = rtp.outbound.values.first(where: {
+                $0.transceiver.kind == .video && $0.history?.rtxSSRC != nil && $0.lastTimestamp != nil
+                    && $0.transceiver.extensions[.transportSequenceNumber] != nil
+            }), let timestamp = stream.lastTimestamp
+        else { return }
+        var left = slice.bytes
+        while left > 0 {
+            guard var packet = stream.history?.padding(UInt8(min(left, 255)), timestamp: timestamp),
+                let header = try? RTPHeader(parsing: packet)
+            else { return }
+            let sequence = rtp.estimator.assignSequence(size: packet.count + 12, probe: slice.probe, now: now)
+            stream.extensions.rewrite(
+                &packet, header: header, transportSequence: sequence,
+                sendTime: RTPExtensionValue.absoluteSendTime(now))
+            left -= packet.count
+            transmitRTP(packet)
         }
     }
 

@@ -156,16 +156,14 @@ package final class PeerConnection {
         }
     }
 
-    // Not inlined elsewhere: another module would copy the whole media half to look at it.
-    @inline(never)
     package var nextTimeout: Instant? {
         guard !hasEnded else { return nil }
-        var earliest = Instant.distantFuture
-        if let due = ice.nextTimeout { earliest = min(earliest, due) }
-        if let due = dtls?.nextTimeout { earliest = min(earliest, due) }
-        if let due = sctp?.nextTimeout { earliest = min(earliest, due) }
-        if dtlsIsConnected, let due = rtp.nextTimeout { earliest = min(earliest, due) }
-        return earliest == .distantFuture ? nil : earliest
+        var earliest = ice.nextTimeout
+        for other in [dtls?.nextTimeout, sctp?.nextTimeout, dtlsIsConnected ? rtp.nextTimeout : nil] {
+            guard let other else { continue }
+            earliest = earliest.map { min($0, other) } ?? other
+        }
+        return earliest
     }
 
     package func handleTimeout(now: Instant) {

@@ -33,6 +33,7 @@ struct RTPTransport {
     var reportDue: Instant
     var transportFeedback: TransportFeedbackGenerator
     var estimator: SendSideEstimator
+    var probes = ProbeController()
     /// Packets dropped because SRTP did not authenticate them, or they were no RTP.
     var rejectedPackets: UInt64 = 0
     /// Packets of no m-line.
@@ -229,6 +230,18 @@ struct RTPTransport {
         return found
     }
 
+    /// Bits per second that our video could use: what its encodings and the other side allow, 2.5 Mbit/s
+    /// for each that says nothing.
+    var wantedBitrate: Int {
+        outbound.values.reduce(0) { sum, stream in
+            guard stream.transceiver.kind == .video else { return sum + 64_000 }
+            let encoding = stream.transceiver.encodings.first { $0.ssrc == stream.ssrc }
+            let limit = min(
+                encoding?.maximumBitrate ?? 2_500_000, stream.transceiver.sendBandwidthLimit ?? 2_500_000)
+            return sum + min(max(limit, 0), 20_000_000)
+        }
+    }
+
     // MARK: Time
 
     var nextTimeout: Instant? {
@@ -238,6 +251,7 @@ struct RTPTransport {
         }
         if let due = transportFeedback.nextTimeout { earliest = min(earliest, due) }
         if let due = estimator.nextTimeout { earliest = min(earliest, due) }
+        if let due = probes.nextTimeout { earliest = min(earliest, due) }
         return earliest
     }
 }

@@ -49,6 +49,11 @@ package struct RTPSendHistory: Sendable {
     /// The SSRC that repeats are sent on, if not the stream's own.
     package var rtxSSRC: SSRC? { rtx?.ssrc }
 
+    /// A packet of nothing but padding on the repair stream, for measuring the path; nil without one.
+    package mutating func padding(_ count: UInt8, timestamp: RTPTimestamp) -> [UInt8]? {
+        rtx?.padding(count, timestamp: timestamp)
+    }
+
     package mutating func setRoundTripTime(_ time: Duration) {
         roundTripTime = min(max(time, .milliseconds(5)), .seconds(1))
     }

@@ -178,3 +178,40 @@ import Testing
         #expect(estimate > 500_000 && estimate < 1_300_000, "\(estimate)")
     }
 }
+
+@Suite struct ProbingTests {
+    /// On a path with room the estimate is at what is wanted within a second, although little is sent.
+    @Test func estimateRisesByProbes() throws {
+        let (pair, _, sending) = try MediaTests.sendingPair(
+            LinkConditions(delay: .milliseconds(20), bitsPerSecond: 20_000_000, queueBytes: 200_000))
+        sending.encodings[0].maximumBitrate = 2_000_000
+        var estimate = 0
+        for number in 0..<100 {
+            try MediaTests.send(MediaTests.packet(number, length: 400), on: sending, pair)
+            pair.run(for: .milliseconds(10))
+            for output in pair.takeOutputs(.answerer) {
+                if case .availableBitrate(let bitrate) = output { estimate = bitrate }
+            }
+        }
+        pair.run(for: .milliseconds(100))
+        #expect(estimate >= 1_800_000, "\(estimate)")
+        // Padding is no media: the other side delivers only what was sent.
+        #expect(pair.received(.offerer).count == 100)
+    }
+
+    /// A slow path is not flooded: probes measure what it carries.
+    @Test func probesRespectTheLink() throws {
+        let (pair, _, sending) = try MediaTests.sendingPair(
+            LinkConditions(delay: .milliseconds(20), bitsPerSecond: 700_000, queueBytes: 40_000))
+        sending.encodings[0].maximumBitrate = 4_000_000
+        var estimate = 0
+        for number in 0..<600 {
+            try MediaTests.send(MediaTests.packet(number, length: 500), on: sending, pair)
+            pair.run(for: .milliseconds(10))
+            for output in pair.takeOutputs(.answerer) {
+                if case .availableBitrate(let bitrate) = output { estimate = bitrate }
+            }
+        }
+        #expect(estimate < 1_000_000 && estimate > 300_000, "\(estimate)")
+    }
+}
