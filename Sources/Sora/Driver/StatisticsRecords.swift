@@ -18,6 +18,12 @@ struct StatisticsRecords {
             StatisticsRecord(id: id, type: type, timestamp: timestamp, values: values.compactMapValues { $0 }))
     }
 
+    /// Adds values to a record that is there already.
+    mutating func extend(_ id: String, _ values: [String: JSONValue]) {
+        guard let index = records.firstIndex(where: { $0.id == id }) else { return }
+        records[index].values.merge(values) { $1 }
+    }
+
     mutating func add(_ statistics: PeerStatistics) {
         for stream in statistics.inbound {
             let id = "inbound-rtp-\(stream.ssrc)"

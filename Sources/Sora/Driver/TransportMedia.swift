@@ -123,7 +123,47 @@ final class TransportMedia {
                     "width": sender.layers.last.map { .number($0.width) },
                     "height": sender.layers.last.map { .number($0.height) },
                 ])
+            for (index, layer) in sender.layers.enumerated() {
+                guard let transceiver = peer.transceiver(sender.transceiver), index < transceiver.encodings.count
+                else { continue }
+                records.extend(
+                    "outbound-rtp-\(transceiver.encodings[index].ssrc)",
+                    [
+                        "framesEncoded": .number(layer.framesEncoded), "framesSent": .number(layer.framesEncoded),
+                        "keyFramesEncoded": .number(layer.keyFramesEncoded), "frameWidth": .number(layer.width),
+                        "frameHeight": .number(layer.height), "targetBitrate": .number(layer.targetBitrate),
+                    ])
+            }
         }
+        for (sender, remote) in tracks {
+            for track in remote {
+                guard let transceiver = peer.transceiver(track.transceiver),
+                    let ssrc = peer.inboundSSRC(of: transceiver)
+                else { continue }
+                records.extend(
+                    "inbound-rtp-\(ssrc)",
+                    track.isVideo
+                        ? Self.values(of: session.remoteVideo(on: track.transceiver, sender: sender).statistics)
+                        : Self.values(of: session.remoteAudio(on: track.transceiver, sender: sender).statistics))
+            }
+        }
+    }
+
+    private static func values(of video: RemoteVideo.Statistics) -> [String: JSONValue] {
+        [
+            "framesReceived": .number(video.framesReceived), "framesDecoded": .number(video.framesDecoded),
+            "framesDropped": .number(video.framesDropped), "keyFramesDecoded": .number(video.keyFramesReceived),
+            "frameWidth": .number(video.width), "frameHeight": .number(video.height),
+            "framesPerSecond": .fraction(video.framerate),
+        ]
+    }
+
+    private static func values(of audio: RemoteAudio.Statistics) -> [String: JSONValue] {
+        [
+            "totalSamplesReceived": .number(audio.totalSamples), "concealedSamples": .number(audio.concealedSamples),
+            "concealmentEvents": .number(audio.concealmentEvents), "audioLevel": .fraction(audio.level),
+            "jitterBufferTargetDelay": .fraction(audio.targetDelay),
+        ]
     }
 }
 
@@ -150,7 +190,7 @@ private final class LocalAudioPort: AudioTrackPort {
         track.send(
             AudioFrame(
                 samples: chunk.samples, sampleRate: chunk.sampleRate, channels: chunk.channels,
-                timestamp: EventLoop.clock().nanoseconds))
+                timestamp: chunk.timestamp ?? EventLoop.clock().nanoseconds))
     }
     func setAudioReceiver(_ receiver: (@Sendable (AudioChunk) -> Void)?) {
         if let old = tap.exchange(nil) { track.removeTap(old) }
@@ -171,6 +211,7 @@ private final class RemoteVideoPort: VideoTrackPort {
         guard let receiver else { return }
         sink.write(track.addSink { receiver(RTCVideoFrame($0)) })
     }
+    func addEncodedSink(_ sink: any EncodedSink) { _ = track.addEncodedSink(sink) }
 }
 
 /// The receiving end of an audio track.
@@ -186,6 +227,7 @@ private final class RemoteAudioPort: AudioTrackPort {
         guard let receiver else { return }
         sink.write(track.addSink { receiver(AudioChunk($0)) })
     }
+    func addEncodedSink(_ sink: any EncodedSink) { _ = track.addEncodedSink(sink) }
 }
 
 extension AudioChunk {

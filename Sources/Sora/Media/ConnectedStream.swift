@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraFrames
 
 /// The stream of a connection, local or remote.
 ///
@@ -27,6 +28,7 @@ final class ConnectedStream: MediaStream {
     private let videoSwitch = TrackSwitch()
     private let audioSwitch = TrackSwitch()
     private let ingress = Locked<SendQueue?>(nil)
+    private let encodedSinks = Locked<[any EncodedSink]>([])
 
     init(
         streamId: String, isLocal: Bool, core: ChannelCore?, video: (any VideoTrackPort)? = nil,
@@ -46,10 +48,12 @@ final class ConnectedStream: MediaStream {
     func attach(video: (any VideoTrackPort)?, audio: (any AudioTrackPort)?) {
         if let video, self.video == nil {
             videoSlot.write(video)
+            for sink in encodedSinks.read() { video.addEncodedSink(sink) }
             if state.withLock({ $0.renderer?.renderer != nil && !$0.isTerminated }) { watch(true) }
         }
         if let audio, self.audio == nil {
             audioSlot.write(audio)
+            for sink in encodedSinks.read() { audio.addEncodedSink(sink) }
             if state.withLock({ !$0.sinks.isEmpty }) { listen(true) }
         }
     }
@@ -58,6 +62,13 @@ final class ConnectedStream: MediaStream {
     func detach(video: Bool, audio: Bool) {
         if video { videoSlot.exchange(nil)?.setVideoReceiver(nil) }
         if audio { audioSlot.exchange(nil)?.setAudioReceiver(nil) }
+    }
+
+    /// Hands the coded frames of present and later tracks to a recorder.
+    func addEncodedSink(_ sink: any EncodedSink) {
+        encodedSinks.withLock { $0.append(sink) }
+        video?.addEncodedSink(sink)
+        audio?.addEncodedSink(sink)
     }
 
     private var weakSelf: Transfer<WeakStream> { Transfer(WeakStream(self)) }

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraFrames
 
 /// The engine's end of a video track. Every member may be called from any thread and returns at once.
 protocol VideoTrackPort: AnyObject, Sendable {
@@ -8,6 +9,8 @@ protocol VideoTrackPort: AnyObject, Sendable {
     func send(_ frame: RTCVideoFrame)
     /// Who gets the decoded frames, on a codec thread; nil: nobody, and nothing is decoded. Local tracks ignore it.
     func setVideoReceiver(_ receiver: (@Sendable (RTCVideoFrame) -> Void)?)
+    /// Gets the coded frames as they come, until the track ends. Local tracks ignore it.
+    func addEncodedSink(_ sink: any EncodedSink)
 }
 
 /// The engine's end of an audio track. Every member may be called from any thread and returns at once.
@@ -20,6 +23,16 @@ protocol AudioTrackPort: AnyObject, Sendable {
     func send(_ chunk: AudioChunk)
     /// Who gets the sound in pieces of 10 ms, on a thread for sound; nil: nobody.
     func setAudioReceiver(_ receiver: (@Sendable (AudioChunk) -> Void)?)
+    /// Gets the coded sound as it comes, until the track ends. Local tracks ignore it.
+    func addEncodedSink(_ sink: any EncodedSink)
+}
+
+extension VideoTrackPort {
+    func addEncodedSink(_ sink: any EncodedSink) {}
+}
+
+extension AudioTrackPort {
+    func addEncodedSink(_ sink: any EncodedSink) {}
 }
 
 /// 10 ms of sound: interleaved 16-bit samples.
@@ -28,6 +41,8 @@ struct AudioChunk: Sendable {
     /// Samples per second and channel.
     var sampleRate: Int
     var channels: Int
+    /// Nanoseconds on the clock of the pictures that belong to the sound; nil: now.
+    var timestamp: Int64?
 
     /// Samples per channel.
     var frameCount: Int { channels > 0 ? samples.count / channels : 0 }

@@ -1,0 +1,49 @@
+import Foundation
+package import SoraFrames
+
+// The way into and out of a stream for this package's own programs, without the stand-in types:
+// frames of sources, coded frames for recorders.
+
+extension MediaStream {
+    /// Sends a picture of a source. As ``send(videoFrame:)``.
+    package func send(frame: SoraFrames.VideoFrame) {
+        send(videoFrame: .native(capturer: nil, frame: RTCVideoFrame(frame)))
+    }
+
+    /// Sends sound of a source, in place of a microphone. Its timestamps share a clock with the pictures'.
+    package func send(audio frame: AudioFrame) {
+        (self as? ConnectedStream)?.send(
+            audio: AudioChunk(
+                samples: frame.samples, sampleRate: frame.sampleRate, channels: frame.channels,
+                timestamp: frame.timestamp))
+    }
+
+    /// Hands picture and sound to a recorder as they were coded by their sender.
+    package func addEncodedSink(_ sink: any EncodedSink) {
+        (self as? ConnectedStream)?.addEncodedSink(sink)
+    }
+
+    /// Hands each decoded picture to `handler`, on a thread of the SDK, while the stream lives. Takes the
+    /// place of the renderer.
+    package func addVideoSink(_ handler: @escaping @Sendable (SoraFrames.VideoFrame) -> Void) -> AnyObject {
+        let renderer = FrameHandler(handler)
+        videoRenderer = renderer
+        return renderer
+    }
+}
+
+/// A renderer that hands frames on. The stream holds it weakly; whoever asked for it keeps it.
+private final class FrameHandler: VideoRenderer {
+    private let handler: @Sendable (SoraFrames.VideoFrame) -> Void
+    init(_ handler: @escaping @Sendable (SoraFrames.VideoFrame) -> Void) { self.handler = handler }
+    func render(videoFrame: VideoFrame?) {
+        guard case .native(_, let native)? = videoFrame, let frame = SoraFrames.VideoFrame(native) else { return }
+        handler(frame)
+    }
+    func onChange(size: CGSize) {}
+    func onDisconnect(from: MediaChannel?) {}
+    func onAdded(from: any MediaStream) {}
+    func onRemoved(from: any MediaStream) {}
+    func onSwitch(video: Bool) {}
+    func onSwitch(audio: Bool) {}
+}
