@@ -34,7 +34,9 @@ let systemLibraries: [Target] = [
 ]
 
 /// Libraries that only the `Media` trait needs.
-let mediaLibraries: Set<String> = ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus", "CYUV", "CGStreamer", "CPulse", "CSDL2"]
+let mediaLibraries: Set<String> = [
+    "CVPX", "CAOM", "CDav1d", "COpenH264", "COpus", "CYUV", "CGStreamer", "CPulse", "CSDL2",
+]
 
 // MARK: Modules
 
@@ -75,13 +77,15 @@ let modules: [Module] = [
         uses: ["SoraWire", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP", "SoraSecureTransport"],
         testUses: ["SoraEmulator"]),
     Module(
-        name: "SoraClient", uses: ["SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP"],
+        name: "SoraClient",
+        uses: ["SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP"],
         testUses: ["SoraEmulator", "SoraSecureTransport", "LocalSora"]),
     Module(
         name: "SoraMedia", uses: ["SoraWire", "SoraPeer", "SoraFrames", "SoraRTP", "SoraSDP"],
         testUses: ["SoraCodecs", "SoraDevices", "SoraICE", "SoraSecureTransport", "SoraEmulator"]),
     Module(
-        name: "SoraCodecs", uses: ["SoraWire", "SoraFrames"], usesForMedia: ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus", "CYUV"]),
+        name: "SoraCodecs", uses: ["SoraWire", "SoraFrames"],
+        usesForMedia: ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus", "CYUV"]),
     Module(
         name: "SoraDevices", uses: ["SoraWire", "SoraFrames", "CZlib"],
         usesForMedia: ["CGStreamer", "CPulse", "CSDL2", "CYUV"], testUses: ["SoraCodecs"]),
@@ -96,13 +100,15 @@ let modules: [Module] = [
         name: "Sora",
         uses: [
             "SoraWire", "SoraClient", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraMedia",
-            "SoraFrames", "SoraRTP", "SoraICE", "SoraSDP", "SoraSCTP", "SoraSecureTransport", "SoraCodecs", "SoraDevices",
+            "SoraFrames", "SoraRTP", "SoraICE", "SoraSDP", "SoraSCTP", "SoraSecureTransport", "SoraCodecs",
+            "SoraDevices",
         ],
         testUses: ["LocalSora"]),
     Module(
         name: "SoraDiagnostics",
         uses: [
-            "SoraWire", "SoraCrypto", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraSDP", "SoraICE", "SoraRTP",
+            "SoraWire", "SoraCrypto", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraSDP", "SoraICE",
+            "SoraRTP",
             "SoraSCTP", "SoraSecureTransport", "COpenSSL",
         ],
         usesForMedia: ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus"], testUses: ["LocalSora"]),
@@ -112,10 +118,12 @@ let modules: [Module] = [
         name: "SoraCLI",
         uses: ["Sora", "LocalSora", "SoraDiagnostics", "SoraLoad", "SoraDevices", "SoraFrames"],
         kind: .executable),
-    Module(name: "SoraBenchmarks", uses: [
-        "SoraWire", "SoraPeer", "SoraNetwork", "SoraSCTP", "SoraRTP", "SoraICE", "SoraSDP",
-        "SoraSecureTransport", "SoraMessages", "LocalSora", "Sora",
-    ], kind: .executable, hasTests: false),
+    Module(
+        name: "SoraBenchmarks",
+        uses: [
+            "SoraWire", "SoraPeer", "SoraNetwork", "SoraSCTP", "SoraRTP", "SoraICE", "SoraSDP",
+            "SoraSecureTransport", "LocalSora", "Sora",
+        ], kind: .executable, hasTests: false),
     Module(name: "TestSupport", uses: ["SoraWire", "SoraEmulator", "CDtlsTestClock"], kind: .support, hasTests: false),
 ]
 
@@ -157,7 +165,7 @@ func reachable(from roots: Set<String>) -> Set<String> {
 let kept =
     only.isEmpty
     ? Set(modules.map(\.name)).union(systemLibraries.map(\.name))
-    : reachable(from: only.contains("Interop") ? only.union(["LocalSora", "Sora"]) : only)
+    : reachable(from: only.contains("Interop") ? only.union(["LocalSora", "Sora", "SoraCLI"]) : only)
         .union(["TestSupport", "SoraEmulator", "SoraWire", "CDtlsTestClock"])
 
 var targets: [Target] = systemLibraries.filter { kept.contains($0.name) }
@@ -209,7 +217,8 @@ if only.isEmpty || only.contains("Interop") {
             path: "Tests/InteropTests", swiftSettings: swiftSettings))
 }
 if only.isEmpty {
-    targets.append(.testTarget(name: "ArchitectureTests", path: "Tests/ArchitectureTests", swiftSettings: swiftSettings))
+    targets.append(
+        .testTarget(name: "ArchitectureTests", path: "Tests/ArchitectureTests", swiftSettings: swiftSettings))
 }
 
 let package = Package(
@@ -219,7 +228,7 @@ let package = Package(
             .library(name: "Sora", targets: ["Sora"]),
             .library(name: "LocalSora", targets: ["LocalSora"]),
             .executable(name: "sora", targets: ["SoraCLI"]),
-        ] : [],
+        ] : kept.contains("SoraCLI") ? [.executable(name: "sora", targets: ["SoraCLI"])] : [],
     traits: [
         .trait(
             name: "Media",

@@ -13,7 +13,19 @@ enum Tool {
                 "generate-completion-script", "shell", allowed: ["bash", "zsh", "fish"],
                 "Prints a script for the shell."),
         ],
-        subcommands: [ServeCommand.definition, SDPCommand.definition])
+        subcommands: commands)
+
+    static let commands: [CommandDefinition] = {
+        var commands = [ServeCommand.definition]
+        #if Media
+        commands += [PublishCommand.definition, WatchCommand.definition]
+        #endif
+        commands += [MessageCommand.definition, RPCCommand.definition, SDPCommand.definition]
+        #if Media
+        commands.append(DemoCommand.definition)
+        #endif
+        return commands
+    }()
 
     static func run(_ words: [String]) async -> ExitStatus {
         do {

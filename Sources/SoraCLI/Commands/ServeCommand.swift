@@ -17,6 +17,7 @@ enum ServeCommand {
             .value(
                 "video-codec", "codec", default: "VP9", "Codec for clients that name none: VP8, VP9, AV1, H264, H265."),
             .flag("verbose", short: "v", "Logs every event."),
+            .flag("json", "Every event as one JSON object a line on standard output."),
         ],
         run: run)
 
@@ -28,7 +29,14 @@ enum ServeCommand {
         configuration.eventLoops = try arguments.integer("loops", in: 1...64) ?? 1
         configuration.videoCodec = arguments.string("video-codec")?.uppercased() ?? "VP9"
         let isVerbose = arguments.has("verbose")
+        let isJSON = arguments.has("json")
         configuration.onEvent = { event in
+            if isJSON {
+                Terminal.result([
+                    "event": event.kind.rawValue, "channel": event.channelID, "connection": event.connectionID,
+                    "detail": event.detail,
+                ])
+            }
             if isVerbose || ServeCommand.isWorthALine(event.kind) { Terminal.log("\(event)") }
         }
         let server: SoraServer
@@ -37,6 +45,7 @@ enum ServeCommand {
         } catch let error as ServerError {
             throw CommandFailure(.unavailable, "\(error)")
         }
+        if isJSON { Terminal.result(["event": "serving", "url": server.signalingURL]) }
         Terminal.log("serving \(server.signalingURL)")
         await Interruption.wait()
         await server.stop()
