@@ -1,0 +1,160 @@
+import Foundation
+import LocalSora
+import Sora
+import Synchronization
+import Testing
+
+/// A connection of the SDK under test, with waiting for what its handlers report.
+final class SwiftPeer: @unchecked Sendable {
+    // `channel` is documented to be usable from any thread (api 1.3.1); all else is under `state`.
+    private(set) var channel: MediaChannel!
+    private struct State {
+        var opened: Set<String> = []
+        var messages: [(label: String, data: Data)] = []
+        var ending: SoraCloseEvent?
+    }
+    private let state = Mutex(State())
+
+    static func connect(
+        _ server: SoraServer, channel: String, role: Role, _ change: (inout Configuration) -> Void
+    ) async throws -> SwiftPeer {
+        try await connect(url: server.signalingURL, channel: channel, role: role, change)
+    }
+
+    static func connect(
+        url: String, channel: String, role: Role, _ change: (inout Configuration) -> Void
+    ) async throws -> SwiftPeer {
+        let peer = SwiftPeer()
+        var configuration = Configuration(url: try #require(URL(string: url)), channelId: channel, role: role)
+        configuration.cameraSettings = CameraSettings(isEnabled: false)
+        change(&configuration)
+        let handlers = configuration.mediaChannelHandlers
+        handlers.onDataChannelOpened = { _, label in peer.state.withLock { _ = $0.opened.insert(label) } }
+        handlers.onDataChannelMessage = { _, label, data in
+            if label.hasPrefix("#") { peer.state.withLock { $0.messages.append((label, data)) } }
+        }
+        handlers.onDisconnect = { event in peer.state.withLock { $0.ending = event } }
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            Sora.shared.connect(configuration: configuration) { channel, error in
+                peer.channel = channel
+                if let error { continuation.resume(throwing: error) } else { continuation.resume() }
+            }
+        }
+        return peer
+    }
+
+    struct Missing: Error { var what: String }
+
+    private func wait<T>(_ what: String, within limit: Duration, _ look: (inout State) -> T?) async throws -> T {
+        let end = ContinuousClock.now + limit
+        while ContinuousClock.now < end {
+            if let found = state.withLock({ look(&$0) }) { return found }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        throw Missing(what: what)
+    }
+
+    func opened(_ label: String) async throws {
+        try await wait("open channel \(label)", within: .seconds(15)) { $0.opened.contains(label) ? () : nil }
+    }
+
+    func message(_ label: String) async throws -> Data {
+        try await wait("message on \(label)", within: .seconds(15)) { state in
+            guard let index = state.messages.firstIndex(where: { $0.label == label }) else { return nil }
+            return state.messages.remove(at: index).data
+        }
+    }
+
+    func ended(within limit: Duration) async throws -> SoraCloseEvent {
+        try await wait("end of the connection", within: limit) { $0.ending }
+    }
+
+    func leave() async throws {
+        channel.disconnect(error: nil)
+        _ = try await ended(within: .seconds(10))
+    }
+
+    static func bytes(_ count: Int) -> Data {
+        var state = UInt64(count) &+ 99
+        return Data(
+            (0..<count).map { _ in
+                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                return UInt8(truncatingIfNeeded: state >> 33)
+            })
+    }
+
+    static func sha256(_ data: Data) -> String {
+        let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: file) }
+        try? data.write(to: file)
+        return ((try? Tool.command("sha256sum", [file.path]).output) ?? "").split(separator: " ").first.map(String.init)
+            ?? ""
+    }
+}
+
+/// The `sora` program and others, run to their end.
+enum Tool {
+    struct Outcome {
+        var status: Int32
+        var output: String
+        var errors: String
+        var objects: [[String: Any]] {
+            output.split(separator: "\n").compactMap {
+                try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
+            }
+        }
+        var object: [String: Any]? { try? JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any] }
+    }
+
+    static var sora: URL {
+        URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
+            .appending(path: "sora")
+    }
+
+    static func run(_ words: [String]) throws -> Outcome { try launch(sora, words) }
+    static func command(_ name: String, _ words: [String]) throws -> Outcome {
+        try launch(URL(fileURLWithPath: "/usr/bin/env"), [name] + words)
+    }
+
+    private static func launch(_ program: URL, _ words: [String]) throws -> Outcome {
+        let process = Process()
+        process.executableURL = program
+        process.arguments = words
+        let output = Pipe()
+        let errors = Pipe()
+        process.standardOutput = output
+        process.standardError = errors
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        let killer = DispatchWorkItem { kill(process.processIdentifier, SIGKILL) }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 60, execute: killer)
+        let out = output.fileHandleForReading.readDataToEndOfFile()
+        let err = errors.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        killer.cancel()
+        return Outcome(
+            status: process.terminationStatus, output: String(decoding: out, as: UTF8.self),
+            errors: String(decoding: err, as: UTF8.self))
+    }
+
+    /// `sora serve`, and its URL once it serves.
+    static func startServer(host: String) throws -> (Process, () async -> String?) {
+        let process = Process()
+        process.executableURL = sora
+        process.arguments = ["serve", "--host", host, "--port", "0", "--json"]
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        let handle = output.fileHandleForReading
+        return (
+            process,
+            {
+                let line = String(decoding: handle.availableData, as: UTF8.self).split(separator: "\n").first ?? ""
+                let object = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+                return object?["url"] as? String
+            }
+        )
+    }
+}
