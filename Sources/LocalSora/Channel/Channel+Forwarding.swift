@@ -80,27 +80,21 @@ extension Channel {
             send(held, header: &header, subscription: subscription, now: now)
             hasSent = true
         }
-        guard hasSent, subscription.forwarder?.switchCount != before else { return }
-        switched(subscription, now: now)
+        guard hasSent else { return }
+        if subscription.forwarder?.switchCount != before { switched(subscription, now: now) }
         drain(subscription.receiver, now: now)
     }
 
     /// - Parameter header: of the packet as it came; gets the numbers of the packet as it leaves.
-    private func send(_ bytes: consuming [UInt8], header: inout RTPHeader, subscription: Subscription, now: Instant) {
+    private func send(_ bytes: [UInt8], header: inout RTPHeader, subscription: Subscription, now: Instant) {
         guard bytes.count >= RTPHeader.minimumLength else { return }
         header.sequenceNumber = SequenceNumber(UInt16(bytes[2]) << 8 | UInt16(bytes[3]))
         header.timestamp = RTPTimestamp(
             UInt32(bytes[4]) << 24 | UInt32(bytes[5]) << 16 | UInt32(bytes[6]) << 8 | UInt32(bytes[7]))
         subscription.packets &+= 1
         subscription.bytes &+= UInt64(header.payloadLength)
-        // A receiver that is not up any more misses the packet. Its timers need no look: they come by at
-        // least once a second while media flows.
-        let receiver = subscription.receiver
-        if let datagram = try? receiver.peer.makeDatagram(
-            rtp: bytes, header: header, on: subscription.transceiver, now: now)
-        {
-            emit(.transmit(receiver.id, datagram))
-        }
+        // A receiver that is not up any more misses the packet.
+        try? subscription.receiver.peer.send(rtp: bytes, header: header, on: subscription.transceiver, now: now)
     }
 
     /// Books a packet's arrival: whose layer it is, that the layer lives, how loud it is.

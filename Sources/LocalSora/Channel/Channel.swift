@@ -25,9 +25,9 @@ package final class Channel {
         case transmit(ConnectionID, Datagram)
         /// The connection is over; forget its addresses and credentials.
         case removed(ConnectionID)
-        indirect case event(ServerEvent)
+        case event(ServerEvent)
         /// For webhooks and counters.
-        indirect case connection(ConnectionEvent)
+        case connection(ConnectionEvent)
     }
 
     package let id: String
