@@ -377,9 +377,7 @@ import Testing
             #expect(await journal.wait(for: "end"))
             await driver.core.deliveries.run {}
         }
-        #expect(
-            await journal.wait { _ in weakChannel == nil && weakCore == nil && weakDriver == nil } || weakCore == nil)
-        #expect(weakChannel == nil && weakDriver == nil)
+        #expect(await eventually { weakChannel == nil && weakCore == nil && weakDriver == nil })
     }
 
     @Test func countsComeFromCompleteNotifications() async throws {

@@ -124,11 +124,17 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
         let renderer = RecordingRenderer(journal, "a")
         let late = RecordingRenderer(journal, "late")
         stream.videoRenderer = renderer
-        stream.receive(video: frame(1))
-        stream.terminate()
-        stream.terminate()
-        stream.receive(video: frame(2))
-        stream.videoEnabled = false
+        let target = Transfer(stream)
+        await withCheckedContinuation { continuation in
+            DispatchQueue.main.async {
+                target.value.receive(video: frame(1))
+                target.value.terminate()
+                target.value.terminate()
+                target.value.receive(video: frame(2))
+                target.value.videoEnabled = false
+                continuation.resume()
+            }
+        }
         await mainQueueTurn()
         #expect(journal.entries == ["a added s", "a disconnect"])
         stream.videoRenderer = late

@@ -34,6 +34,8 @@ final class ChannelCore: Sendable {
         var rawError: (any Error)?
         var wasConnected = false
         var isFinished = false
+        /// Nothing is delivered any more.
+        var isOver = false
         var isAbandoned = false
     }
 
@@ -206,7 +208,7 @@ final class ChannelCore: Sendable {
     }
 
     private func handle(_ report: ConnectionReport) {
-        guard let channel, !life.withLock({ $0.isFinished || $0.isAbandoned }) else { return }
+        guard let channel, !life.withLock({ $0.isOver || $0.isAbandoned }) else { return }
         let handlers = self.handlers
         switch report {
         case .webSocketOpened(let url):
@@ -301,6 +303,7 @@ final class ChannelCore: Sendable {
             defer {
                 life.completion = nil
                 life.driver = nil
+                life.isOver = true
             }
             if !life.wasConnected, progress.state == .canceled { life.rawError = SoraError.connectionCancelled }
             return (life.rawError, life.wasConnected, life.completion)

@@ -237,6 +237,8 @@ actor ClientDriver: ConnectionDriver {
     // MARK: Events
 
     private func report(_ record: ClientConnection.EventRecord) {
+        // Whoever is told of an event sees the peer connection as it was then, or later.
+        if let state = adapter?.connection.state { native?.update(RTCPeerConnectionState(state)) }
         switch record.event {
         case .webSocketOpened(let url):
             if let url = URL(string: url) { core.deliver(.webSocketOpened(url)) }
