@@ -59,7 +59,10 @@ package final class PeerConnection {
     /// Kept from before ICE was closed.
     var lastICEFailureReason: String?
     var dtls: DTLSEndpoint?
-    var dtlsIsConnected = false
+    /// The handshake is done and the peer's certificate matched its description.
+    package internal(set) var dtlsIsConnected = false
+    /// How media is protected; nil until DTLS is connected, and where no media was negotiated.
+    package private(set) var srtpProfile: SRTPProfile?
     var sctp: DataChannelTransport?
     var rtp: RTPTransport
     var random: RandomSource
@@ -254,6 +257,7 @@ package final class PeerConnection {
         case .connected(let keys):
             dtlsIsConnected = true
             if let keys {
+                srtpProfile = keys.profile
                 do {
                     try rtp.start(keys: keys)
                 } catch {
