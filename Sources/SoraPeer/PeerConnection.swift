@@ -61,6 +61,8 @@ package final class PeerConnection {
     var dtls: DTLSEndpoint?
     /// The handshake is done and the peer's certificate matched its description.
     package internal(set) var dtlsIsConnected = false
+    /// The fingerprints of the other side's description; empty before there is one.
+    package var remoteFingerprints: [DTLSFingerprint] { remoteTransport?.fingerprints ?? [] }
     /// How media is protected; nil until DTLS is connected, and where no media was negotiated.
     package private(set) var srtpProfile: SRTPProfile?
     var sctp: DataChannelTransport?
