@@ -47,10 +47,23 @@ extension Channel {
 
     /// Tells all announced members but the one that it is about, and those of its bundle.
     func notifyAll(_ message: NotifyMessage, about member: Member, now: Instant) {
+        notify(message, now: now) { $0 !== member && $0.bundleID != member.bundleID }
+    }
+
+    /// Tells all announced members that `isMeant` picks. The message is written and compressed once.
+    func notify(_ message: NotifyMessage, now: Instant, to isMeant: (Member) -> Bool) {
+        let json = message.json
+        let text = json.text
+        var shared = SharedMessage(label: SystemLabel.notify) { Array(text.utf8) }
         for id in order {
-            guard let other = members[id], other !== member, other.isAnnounced, other.bundleID != member.bundleID
-            else { continue }
-            notify(message, to: other, now: now)
+            guard let other = members[id], other.isAnnounced, other.grant.notifies, isMeant(other) else { continue }
+            if script != nil {
+                deliver(json, type: NotifyMessage.type, to: other, now: now)
+            } else if carrier(for: NotifyMessage.type, of: other) == .webSocket {
+                transmit(text, to: other, over: .webSocket, now: now)
+            } else {
+                send(&shared, to: other, now: now)
+            }
             drain(other, now: now)
         }
     }
