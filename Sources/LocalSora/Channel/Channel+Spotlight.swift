@@ -98,7 +98,11 @@ extension Channel {
         message.video = member.grant.video
         message.fixed = isFixed
         message.spotlightNumber = spotlightNumber
-        notify(message, now: now) { _ in true }
+        for id in order {
+            guard let other = members[id], other.isAnnounced else { continue }
+            notify(message, to: other, now: now)
+            drain(other, now: now)
+        }
     }
 
     // MARK: Wishes

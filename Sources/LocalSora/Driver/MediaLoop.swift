@@ -12,45 +12,31 @@ actor MediaLoop {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    let settings: ChannelSettings
-    let faults: FaultBoard
-    private let maximumChannels: Int
+    private let settings: ChannelSettings
     private let script: (@Sendable (ScriptedMessage) -> [ScriptAction])?
     private let report: @Sendable (ServerEvent) -> Void
-    var random: RandomSource
+    private var random: RandomSource
     private weak var front: SignalingFront?
 
-    private(set) var sockets: [SocketID: UDPSocket] = [:]
-    private(set) var channels: [String: Channel] = [:]
-    private(set) var channelOf: [ConnectionID: Channel] = [:]
+    private var sockets: [SocketID: UDPSocket] = [:]
+    private var channels: [String: Channel] = [:]
+    private var channelOf: [ConnectionID: Channel] = [:]
     /// Who a datagram is for: by its source address once known, by the ICE user name before.
     private var connectionByAddress: [SocketAddress: ConnectionID] = [:]
     private var connectionByFragment: [String: ConnectionID] = [:]
     private var addressesOf: [ConnectionID: [SocketAddress]] = [:]
     private var fragmentOf: [ConnectionID: String] = [:]
-    /// What webhooks, counters and faults need of each connection and session.
-    var watches: [ConnectionID: ConnectionWatch] = [:]
-    var sessionWatches: [String: SessionWatch] = [:]
-    var counters = LoopCounters()
-    /// Somebody is told of sessions or connections.
-    var tellsWebhooks = false
-    /// Connections with a bad network, by fault.
-    var impairments: [ConnectionID: Impairment] = [:]
-    var connectionFaults: [ConnectionID: [Fault.Kind]] = [:]
     private var timer: LoopTimer?
-    private(set) var isStopped = false
+    private var isStopped = false
 
     init(
-        loop: EventLoop, settings: ChannelSettings, configuration: ServerConfiguration, faults: FaultBoard,
-        random: RandomSource, report: @escaping @Sendable (ServerEvent) -> Void
+        loop: EventLoop, settings: ChannelSettings, random: RandomSource,
+        script: (@Sendable (ScriptedMessage) -> [ScriptAction])?, report: @escaping @Sendable (ServerEvent) -> Void
     ) {
         self.loop = loop
         self.settings = settings
-        self.faults = faults
-        maximumChannels = configuration.maximumChannels
-        script = configuration.script
-        tellsWebhooks = configuration.sessionWebhook != nil || configuration.eventWebhook != nil
         self.random = random
+        self.script = script
         self.report = report
     }
 
@@ -80,53 +66,34 @@ actor MediaLoop {
         channelOf.removeAll()
         connectionByAddress.removeAll()
         connectionByFragment.removeAll()
-        addressesOf.removeAll()
-        fragmentOf.removeAll()
-        watches.removeAll()
-        sessionWatches.removeAll()
-        impairments.removeAll()
-        connectionFaults.removeAll()
     }
-
-    /// Descriptors that the loop watches.
-    var sourceCount: Int { loop.sourceCount }
 
     // MARK: From signaling
 
     /// Admits a connection to its channel; refusals go back to the front.
-    func join(_ admission: Admission, faults kinds: [Fault.Kind]) {
+    func join(_ id: ConnectionID, connect: ConnectMessage, grant: ConnectionGrant) {
         guard !isStopped else { return }
         let now = loop.now
-        let (id, connect) = (admission.id, admission.connect)
-        prepare(kinds, for: id)
-        do throws(ConnectRejection) {
-            let channel = try channel(connect.channelID)
-            channelOf[id] = channel
-            let media = sockets.values.sorted { $0.id.rawValue < $1.id.rawValue }.map { ($0.id, $0.localAddress) }
-            do throws(ConnectRejection) {
-                let fragment = try channel.join(
-                    id, connect: connect, grant: admission.grant, sockets: media, now: now)
-                connectionByFragment[fragment] = id
-                fragmentOf[id] = fragment
-                admitted(admission, to: channel, now: now)
-            } catch {
-                flush(channel)
-                throw error
-            }
-            flush(channel)
+        let channel = channel(connect.channelID)
+        channelOf[id] = channel
+        let media = sockets.values.sorted { $0.id.rawValue < $1.id.rawValue }.map { ($0.id, $0.localAddress) }
+        do {
+            let fragment = try channel.join(id, connect: connect, grant: grant, sockets: media, now: now)
+            connectionByFragment[fragment] = id
+            fragmentOf[id] = fragment
         } catch {
-            forgetConnection(id)
-            counters.failedConnections += 1
+            channelOf.removeValue(forKey: id)
             toFront { $0.close(id, code: SignalingCloseCode.signalingError, reason: error.reason) }
             report(
                 ServerEvent(
                     kind: .refused, at: now, channelID: connect.channelID, connectionID: id.rawValue,
                     detail: error.reason))
         }
+        flush(channel)
     }
 
     func receive(text: String, from id: ConnectionID) {
-        guard let channel = channelOf[id], !isDeaf(id, to: text) else { return }
+        guard let channel = channelOf[id] else { return }
         channel.receive(text: text, from: id, now: loop.now)
         flush(channel)
     }
@@ -156,7 +123,7 @@ actor MediaLoop {
     }
 
     func withAllChannels<Result: Sendable>(_ body: @Sendable (Channel, Instant) -> Result) -> [Result] {
-        channels.values.sorted { $0.id < $1.id }.map { channel in
+        Array(channels.values).map { channel in
             defer { flush(channel) }
             return body(channel, loop.now)
         }
@@ -168,21 +135,11 @@ actor MediaLoop {
         let now = loop.now
         var touched: [Channel] = []
         for datagram in batch {
-            counters.receivedPackets &+= 1
-            counters.receivedBytes &+= datagram.payload.count
-            guard let id = connection(for: datagram), let channel = channelOf[id] else {
-                counters.unknownPackets &+= 1
-                continue
-            }
-            if impairments[id] != nil {
-                impairments[id]?.sendUp(datagram, now: now)
-                continue
-            }
+            guard let id = connection(for: datagram), let channel = channelOf[id] else { continue }
             channel.handle(datagram, for: id, now: now)
             if !touched.contains(where: { $0 === channel }) { touched.append(channel) }
         }
         for channel in touched { flush(channel) }
-        if !impairments.isEmpty { reschedule() }
     }
 
     /// A source address belongs to the connection whose ICE user name it used last. Only the user name
@@ -207,7 +164,6 @@ actor MediaLoop {
 
     private func handleTimeout() {
         let now = loop.now
-        if !impairments.isEmpty { deliverImpaired(now: now) }
         for channel in Array(channels.values) {
             if let due = channel.nextTimeout, due <= now {
                 channel.handleTimeout(now: now)
@@ -217,73 +173,47 @@ actor MediaLoop {
         reschedule()
     }
 
-    private func channel(_ id: String) throws(ConnectRejection) -> Channel {
+    private func channel(_ id: String) -> Channel {
         if let known = channels[id] { return known }
-        guard channels.count < maximumChannels else { throw ConnectRejection(reason: "TOO-MANY-CHANNELS") }
         let channel = Channel(id: id, settings: settings, random: random.split())
         channel.script = script
         channels[id] = channel
         return channel
     }
 
-    /// Lets faults see a channel's messages before the script of the configuration does.
-    func watchMessages(of channel: Channel) {
-        let (faults, script) = (faults, script)
-        channel.script = { message in faults.actions(for: message) ?? script?(message) ?? [.pass] }
-    }
-
-    func send(_ datagram: Datagram) {
-        counters.sentPackets &+= 1
-        counters.sentBytes &+= datagram.payload.count
-        sockets[datagram.socket]?.send(datagram)
-    }
-
     /// Does what a channel asks for.
-    func flush(_ channel: Channel, reschedule: Bool = true) {
+    private func flush(_ channel: Channel, reschedule: Bool = true) {
         while let output = channel.poll() {
             switch output {
-            case .transmit(let id, let datagram):
-                if impairments.isEmpty || impairments[id] == nil {
-                    send(datagram)
-                } else {
-                    impairments[id]?.sendDown(datagram, now: loop.now)
-                }
+            case .transmit(_, let datagram): sockets[datagram.socket]?.send(datagram)
             case .text(let id, let text): toFront { $0.send(text, to: id) }
             case .closeWebSocket(let id, let code, let reason):
                 toFront { $0.close(id, code: code, reason: reason) }
             case .resetWebSocket(let id): toFront { $0.reset(id) }
-            case .removed(let id):
-                forgetConnection(id)
-                toFront { $0.forget(id) }
-            case .event(let event):
-                report(event)
-                note(event, in: channel)
-            case .connection(let event): note(event, in: channel)
+            case .removed(let id): forget(id)
+            case .event(let event): report(event)
+            case .connection: break
             }
         }
-        if channel.isEmpty, channels.removeValue(forKey: channel.id) != nil { sessionEnded(channel) }
+        if channel.isEmpty { channels.removeValue(forKey: channel.id) }
         if reschedule { self.reschedule() }
     }
 
-    private func forgetConnection(_ id: ConnectionID) {
+    private func forget(_ id: ConnectionID) {
         channelOf.removeValue(forKey: id)
-        watches.removeValue(forKey: id)
-        forgetFaults(of: id)
         if let fragment = fragmentOf.removeValue(forKey: id) { connectionByFragment.removeValue(forKey: fragment) }
         for address in addressesOf.removeValue(forKey: id) ?? [] where connectionByAddress[address] == id {
             connectionByAddress.removeValue(forKey: address)
         }
+        toFront { $0.forget(id) }
     }
 
-    func reschedule() {
-        var earliest = Instant.distantFuture
-        for channel in channels.values { earliest = min(earliest, channel.nextTimeout ?? .distantFuture) }
-        for impairment in impairments.values { earliest = min(earliest, impairment.nextTimeout ?? .distantFuture) }
-        timer?.schedule(at: earliest)
+    private func reschedule() {
+        timer?.schedule(at: channels.values.compactMap(\.nextTimeout).min())
     }
 
     /// Calls the signaling front: at once if it lives on this loop, else over there, in order.
-    func toFront(_ body: @escaping @Sendable (isolated SignalingFront) -> Void) {
+    private func toFront(_ body: @escaping @Sendable (isolated SignalingFront) -> Void) {
         guard let front else { return }
         if front.loop === loop {
             front.assumeIsolated { body($0) }

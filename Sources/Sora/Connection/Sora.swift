@@ -46,6 +46,16 @@ public final class Sora: @unchecked Sendable {
         configuration: Configuration, webRTCConfiguration: WebRTCConfiguration = WebRTCConfiguration(),
         handler: @escaping (_ mediaChannel: MediaChannel?, _ error: (any Error)?) -> Void
     ) -> ConnectionTask {
+        begin(configuration, prepare: { _ in }, handler)
+    }
+
+    /// Starts one attempt.
+    ///
+    /// - Parameter prepare: gets the connection directly before it starts, on the caller's thread.
+    func begin(
+        _ configuration: Configuration, prepare: (MediaChannel) -> Void,
+        _ handler: @escaping (MediaChannel?, (any Error)?) -> Void
+    ) -> ConnectionTask {
         let progress = AttemptProgress()
         let settings: ConfigurationSnapshot
         do {
@@ -62,6 +72,7 @@ public final class Sora: @unchecked Sendable {
         channels.withLock { $0.append(channel) }
         handlers.onAddMediaChannel?(channel)
         events.publish(SoraEvent(.mediaChannelAdded, transportEpoch: 0))
+        prepare(channel)
         core.start(makeDriver)
         return ConnectionTask(progress: progress) { [weak core] in
             core?.disconnect(error: SoraError.connectionCancelled)

@@ -11,7 +11,18 @@ final class ConnectedStream: MediaStream {
         var renderer: RendererBinding?
         var sinks: [ObjectIdentifier: any RTCAudioTrackSink] = [:]
         var volume = 1.0
+        var taps: [Int: FrameTap] = [:]
+        var nextTap = 0
         var isTerminated = false
+
+        /// Whether anybody wants to see the stream's frames.
+        var isWatched: Bool { !isTerminated && (renderer?.renderer != nil || !taps.isEmpty) }
+    }
+
+    /// Gets each frame beside the renderer, on the thread on which it comes up, until the stream ends.
+    struct FrameTap: Sendable {
+        var receive: @Sendable (VideoFrame) -> Void
+        var finish: @Sendable () -> Void
     }
 
     let handlers = MediaStreamHandlers()
@@ -49,7 +60,7 @@ final class ConnectedStream: MediaStream {
         if let video, self.video == nil {
             videoSlot.write(video)
             for sink in encodedSinks.read() { video.addEncodedSink(sink) }
-            if state.withLock({ $0.renderer?.renderer != nil && !$0.isTerminated }) { watch(true) }
+            if state.withLock({ $0.isWatched }) { watch(true) }
         }
         if let audio, self.audio == nil {
             audioSlot.write(audio)
@@ -196,13 +207,16 @@ final class ConnectedStream: MediaStream {
     }
 
     private func assign(_ renderer: (any VideoRenderer)?) {
-        let (old, new) = state.withLock { state -> (RendererBinding?, RendererBinding?) in
+        let (old, new, wasWatched, isWatched) = state.withLock { state in
             let old = state.renderer
-            if let renderer, let old, old.renderer === renderer { return (nil, nil) }
+            let wasWatched = state.isWatched
+            if let renderer, let old, old.renderer === renderer {
+                return (nil as RendererBinding?, nil as RendererBinding?, wasWatched, wasWatched)
+            }
             let new = state.isTerminated ? nil : renderer.map(RendererBinding.init)
             // After the end a renderer is remembered only so that the getter tells it.
             state.renderer = new ?? renderer.map(Self.inactiveBinding)
-            return (old, new)
+            return (old, new, wasWatched, state.isWatched)
         }
         let stream = Transfer(self)
         if let old {
@@ -210,8 +224,7 @@ final class ConnectedStream: MediaStream {
             old.send { $0.onRemoved(from: stream.value) }
         }
         new?.send { $0.onAdded(from: stream.value) }
-        if let new, old == nil || old?.renderer == nil, new.renderer != nil { watch(true) }
-        if renderer == nil, old != nil { watch(false) }
+        if isWatched != wasWatched { watch(isWatched) }
     }
 
     private static func inactiveBinding(_ renderer: any VideoRenderer) -> RendererBinding {
@@ -240,18 +253,45 @@ final class ConnectedStream: MediaStream {
 
     private func show(_ frame: VideoFrame) {
         guard videoSwitch.isOn else { return }
-        state.withLock { $0.renderer }?.render(frame)
+        let (renderer, taps) = state.withLock { ($0.renderer, $0.taps.isEmpty ? [] : Array($0.taps.values)) }
+        renderer?.render(frame)
+        for tap in taps { tap.receive(frame) }
+    }
+
+    /// - Returns: the number of the tap; nil if the stream has ended, which the tap was then told.
+    func addTap(_ tap: FrameTap) -> Int? {
+        let (id, starts) = state.withLock { state -> (Int?, Bool) in
+            guard !state.isTerminated else { return (nil, false) }
+            let wasWatched = state.isWatched
+            let id = state.nextTap
+            state.nextTap += 1
+            state.taps[id] = tap
+            return (id, !wasWatched)
+        }
+        if id == nil { tap.finish() }
+        if starts { watch(true) }
+        return id
+    }
+
+    func removeTap(_ id: Int) {
+        let (removed, stops) = state.withLock { state in
+            let removed = state.taps.removeValue(forKey: id)
+            return (removed, removed != nil && !state.isTerminated && !state.isWatched)
+        }
+        if stops { watch(false) }
+        withExtendedLifetime(removed) {}
     }
 
     // MARK: End
 
     func terminate() {
-        let (isFirst, renderer, sinks) = state.withLock { state in
+        let (isFirst, renderer, sinks, taps) = state.withLock { state in
             defer {
                 state.isTerminated = true
                 state.sinks = [:]
+                state.taps = [:]
             }
-            return (!state.isTerminated, state.renderer, state.sinks)
+            return (!state.isTerminated, state.renderer, state.sinks, state.taps)
         }
         guard isFirst else { return }
         if !sinks.isEmpty { listen(false) }
@@ -260,5 +300,6 @@ final class ConnectedStream: MediaStream {
         renderer?.deactivate()
         let channel = Transfer(mediaChannel)
         renderer?.send { $0.onDisconnect(from: channel.value) }
+        for tap in taps.values { tap.finish() }
     }
 }

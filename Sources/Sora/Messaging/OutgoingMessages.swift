@@ -26,6 +26,25 @@ final class OutgoingMessages: Sendable {
         var queue: [Message] = []
         /// Bytes in `queue` and bytes the driver took but the network did not take yet.
         var queuedBytes = 0
+        /// Who waits for a label to become usable. Survives a redirect: the new transport opens it again.
+        var waiters: [Waiter] = []
+
+        /// Whether messages, or calls, may be sent over a channel now.
+        func isUsable(_ label: String) -> Bool {
+            (isSwitched || label.utf8.first != UInt8(ascii: "#")) && channels[label] == .open
+        }
+
+        mutating func takeSatisfiedWaiters() -> [Waiter] {
+            guard !waiters.isEmpty else { return [] }
+            let all = waiters
+            waiters = all.filter { !isUsable($0.label) }
+            return all.filter { isUsable($0.label) }
+        }
+    }
+
+    private struct Waiter {
+        var label: String
+        var outcome: OneShot<Void>
     }
     private let state = Locked(State())
 
@@ -65,13 +84,41 @@ final class OutgoingMessages: Sendable {
         }
     }
 
+    // MARK: Waiting
+
+    /// Settles `outcome` as soon as the channel of `label` is usable, or with an error when the connection ends.
+    func whenUsable(_ label: String, _ outcome: OneShot<Void>) {
+        let verdict = state.withLock { state -> Result<Void, any Error>? in
+            if state.isClosed { return .failure(Self.neverOpened(label)) }
+            if state.isUsable(label) { return .success(()) }
+            state.waiters.append(Waiter(label: label, outcome: outcome))
+            return nil
+        }
+        if let verdict { outcome.settle(verdict) }
+    }
+
+    /// Forgets a wait that was given up.
+    func stopWaiting(_ outcome: OneShot<Void>) { state.withLock { $0.waiters.removeAll { $0.outcome === outcome } } }
+
+    private static func neverOpened(_ label: String) -> SoraError {
+        .messagingError(reason: "the connection ended before the DataChannel was open: label => \(label)")
+    }
+
     // MARK: The driver's side
 
     /// `switched` came: messages may be sent.
-    func markSwitched() { state.withLock { if !$0.isClosed { $0.isSwitched = true } } }
+    func markSwitched() { change { $0.isSwitched = true } }
 
-    func set(_ channelState: ChannelState, label: String) {
-        state.withLock { if !$0.isClosed { $0.channels[label] = channelState } }
+    func set(_ channelState: ChannelState, label: String) { change { $0.channels[label] = channelState } }
+
+    /// Changes what is open, and tells who waited for it.
+    private func change(_ body: (inout State) -> Void) {
+        let satisfied = state.withLock { state -> [Waiter] in
+            guard !state.isClosed else { return [] }
+            body(&state)
+            return state.takeSatisfiedWaiters()
+        }
+        for waiter in satisfied { waiter.outcome.settle(.success(())) }
     }
 
     /// Everything that waits, in order.
@@ -89,16 +136,19 @@ final class OutgoingMessages: Sendable {
     func reset() {
         state.withLock { state in
             guard !state.isClosed else { return }
-            state = State()
+            state = State(waiters: state.waiters)
         }
     }
 
     /// The connection ends: nothing is accepted any more. What was accepted before may still be taken.
     func close() {
-        state.withLock { state in
+        let waiters = state.withLock { state -> [Waiter] in
             state.isClosed = true
             state.isSwitched = false
             state.channels = [:]
+            defer { state.waiters = [] }
+            return state.waiters
         }
+        for waiter in waiters { waiter.outcome.settle(.failure(Self.neverOpened(waiter.label))) }
     }
 }

@@ -1,3 +1,5 @@
+import SoraFrames
+
 @testable import Sora
 
 /// A track port that writes down what it is told.
@@ -10,5 +12,6 @@ final class RecordingTrack: VideoTrackPort, AudioTrackPort {
     func setVideoReceiver(_ receiver: (@Sendable (RTCVideoFrame) -> Void)?) {
         journal.add("watched \(receiver != nil)")
     }
+    func addEncodedSink(_ sink: any EncodedSink) { journal.add("encoded") }
     func setAudioReceiver(_ receiver: (@Sendable (AudioChunk) -> Void)?) { journal.add("tapped \(receiver != nil)") }
 }

@@ -1,5 +1,0 @@
-extension Page {
-    static let css = ##"""
-        A local Sora server.
-        """##
-}

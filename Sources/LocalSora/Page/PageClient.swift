@@ -1,5 +1,0 @@
-extension Page {
-    static let client = ##"""
-        A local Sora server.
-        """##
-}

@@ -1,5 +1,0 @@
-extension Page {
-    static let html = ##"""
-        A local Sora server.
-        """##
-}

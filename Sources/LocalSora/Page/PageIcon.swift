@@ -1,5 +1,0 @@
-extension Page {
-    static let icon = ##"""
-        A local Sora server.
-        """##
-}

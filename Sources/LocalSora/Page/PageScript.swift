@@ -1,5 +1,0 @@
-extension Page {
-    static let script = ##"""
-        A local Sora server.
-        """##
-}
