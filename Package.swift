@@ -165,7 +165,9 @@ func reachable(from roots: Set<String>) -> Set<String> {
 let kept =
     only.isEmpty
     ? Set(modules.map(\.name)).union(systemLibraries.map(\.name))
-    : reachable(from: only.contains("Interop") ? only.union(["LocalSora", "Sora", "SoraCLI"]) : only)
+    : reachable(
+        from: only.union(only.contains("Interop") ? ["LocalSora", "Sora", "SoraCLI"] : [])
+            .union(only.contains("Examples") ? ["LocalSora", "Sora"] : []))
         .union(["TestSupport", "SoraEmulator", "SoraWire", "CDtlsTestClock"])
 
 var targets: [Target] = systemLibraries.filter { kept.contains($0.name) }
@@ -215,6 +217,20 @@ if only.isEmpty || only.contains("Interop") {
         .testTarget(
             name: "InteropTests", dependencies: ["LocalSora", "Sora", "SoraICE", "SoraWire", "TestSupport"],
             path: "Tests/InteropTests", swiftSettings: swiftSettings))
+}
+if only.isEmpty || only.contains("Examples") {
+    // Programs as an application would write them: the public API alone. The tests run them and check the articles.
+    for name in ["ChatBot", "EventLogger", "FramePublisher", "LayerSwitcher", "Recorder"] {
+        targets.append(
+            .executableTarget(
+                name: "Example\(name)", dependencies: ["Sora"], path: "Examples/\(name)", packageAccess: false,
+                swiftSettings: [.swiftLanguageMode(.v6)]))
+    }
+    targets.append(
+        .testTarget(
+            name: "ExamplesTests", dependencies: ["Sora", "LocalSora"], path: "Tests/ExamplesTests",
+            packageAccess: false,
+            swiftSettings: [.swiftLanguageMode(.v6), .define("Media", .when(traits: ["Media"]))]))
 }
 if only.isEmpty {
     targets.append(
