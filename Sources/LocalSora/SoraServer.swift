@@ -1,9 +1,6 @@
-import Foundation
 import SoraMessages
 import SoraNetwork
-import SoraSecureTransport
 import SoraWire
-import Synchronization
 
 /// A local Sora-compatible signaling server and SFU, for development and tests.
 ///
@@ -18,17 +15,23 @@ public final class SoraServer: Sendable {
     public let configuration: ServerConfiguration
     /// The port of signaling, page and HTTP API.
     public let port: UInt16
+    /// The second port of the HTTP API, if there is one.
+    public let apiPort: UInt16?
+    /// The certificate of https and wss as PEM text, for clients that shall trust it; nil without TLS.
+    public let certificate: String?
     private let loops: [EventLoop]
     private let mediaLoops: [MediaLoop]
     private let front: SignalingFront
     private let recorder: EventRecorder
 
     private init(
-        configuration: ServerConfiguration, port: UInt16, loops: [EventLoop], mediaLoops: [MediaLoop],
-        front: SignalingFront, recorder: EventRecorder
+        configuration: ServerConfiguration, ports: (main: UInt16, api: UInt16?), certificate: String?,
+        loops: [EventLoop], mediaLoops: [MediaLoop], front: SignalingFront, recorder: EventRecorder
     ) {
         self.configuration = configuration
-        self.port = port
+        port = ports.main
+        apiPort = ports.api
+        self.certificate = certificate
         self.loops = loops
         self.mediaLoops = mediaLoops
         self.front = front
@@ -42,7 +45,11 @@ public final class SoraServer: Sendable {
         let addresses = try mediaAddresses(configuration, host: host)
         let recorder = EventRecorder(handler: configuration.onEvent)
         let report: @Sendable (ServerEvent) -> Void = { recorder.record($0) }
-        let settings = try channelSettings(configuration)
+        let settings = try ChannelSettings(configuration)
+        let identity = try configuration.tlsIdentity(host: host)
+        let tls = try identity.map { identity in try tlsContext(identity) }
+        let webhooks = try configuration.webhookLocations()
+        let faults = FaultBoard(configuration.faults)
         var random = configuration.seed.map { RandomSource(seed: $0) } ?? .system
 
         var loops: [EventLoop] = []
@@ -51,22 +58,18 @@ public final class SoraServer: Sendable {
                 loops.append(try EventLoop(name: "sora-server-\(index)"))
             }
             let front = SignalingFront(
-                loop: loops[0], configuration: configuration, settings: settings, random: random.split(),
-                report: report)
+                loop: loops[0], configuration: configuration, settings: settings, tls: tls, faults: faults,
+                random: random.split(), report: report)
             let mediaLoops = loops.map { loop in
                 MediaLoop(
-                    loop: loop, settings: settings, random: random.split(), script: configuration.script,
-                    report: report)
+                    loop: loop, settings: settings, configuration: configuration, faults: faults,
+                    random: random.split(), report: report)
             }
-            for (index, media) in mediaLoops.enumerated() {
-                let port = configuration.mediaPort == 0 ? 0 : configuration.mediaPort &+ UInt16(index)
-                try await media.start(addresses: addresses, port: port, front: front)
-            }
-            let port = try await front.start(
-                address: SocketAddress(host, port: configuration.port), mediaLoops: mediaLoops)
+            let ports = try await front.start(
+                host: host, mediaLoops: mediaLoops, mediaAddresses: addresses, webhooks: webhooks)
             return SoraServer(
-                configuration: configuration, port: port, loops: loops, mediaLoops: mediaLoops, front: front,
-                recorder: recorder)
+                configuration: configuration, ports: ports, certificate: identity?.certificateChain, loops: loops,
+                mediaLoops: mediaLoops, front: front, recorder: recorder)
         } catch {
             for loop in loops { loop.stop() }
             throw ServerError.cannotListen("\(error)")
@@ -81,12 +84,11 @@ public final class SoraServer: Sendable {
         recorder.finish()
     }
 
-    /// `ws://127.0.0.1:PORT/signaling`, or the configured host's.
-    public var signalingURL: String {
-        let host = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
-        let reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "[::]" ? "[::1]" : host
-        return "ws://\(reachable):\(port)/signaling"
-    }
+    /// `ws://127.0.0.1:PORT/signaling`, or the configured host's; `wss` with TLS.
+    public var signalingURL: String { configuration.signalingURL(port: port) }
+
+    /// `http://127.0.0.1:PORT/`: the page, and the HTTP API.
+    public var pageURL: String { configuration.url(configuration.hasTLS ? "https" : "http", port: port, path: "/") }
 
     // MARK: Watching
 
@@ -139,6 +141,28 @@ public final class SoraServer: Sendable {
         return []
     }
 
+    // MARK: Faults
+
+    /// Puts a fault into force: for connections that are there, and for those to come.
+    /// - Returns: How many connections it met at once.
+    @discardableResult
+    public func inject(_ fault: Fault) async -> Int { await front.inject(fault)?.connections ?? 0 }
+
+    /// Takes all faults back. Connections that were ended stay so.
+    public func removeFaults() async { _ = await front.removeFaults(nil) }
+
+    // MARK: Statistics
+
+    /// Everything about the server and each connection as JSON text: what `/stats` answers.
+    public func statistics() async -> String { await front.statistics().text }
+
+    /// Sockets and timers on the server's loops; for tests of cleanliness.
+    package func openSources() async -> Int {
+        var count = 0
+        for media in mediaLoops { count += await media.sourceCount }
+        return count
+    }
+
     // MARK: Setting up
 
     private static func mediaAddresses(
@@ -151,89 +175,28 @@ public final class SoraServer: Sendable {
             }
         }
         guard host.isUnspecified else { return [host] }
-        return [.loopbackV4]
+        return reachableAddresses(NetworkInterfaces.current(includesLoopback: true).map(\.address), like: host)
     }
 
-    private static func channelSettings(_ configuration: ServerConfiguration) throws -> ChannelSettings {
-        let certificate: DTLSCertificate
+    /// This machine's addresses that a client may reach: those of the network first, loopback last. A server on
+    /// `::` takes both families, since clients of either may have found it by name.
+    package static func reachableAddresses(_ all: [IPAddress], like host: IPAddress) -> [IPAddress] {
+        var addresses: [IPAddress] = []
+        for address in all {
+            guard !address.isLinkLocal, !address.isUnspecified, address.isV4 || !host.isV4,
+                !addresses.contains(address)
+            else { continue }
+            addresses.append(address)
+        }
+        if addresses.isEmpty { return [host.isV4 ? .loopbackV4 : .loopbackV6] }
+        return addresses.filter { !$0.isLoopback } + addresses.filter(\.isLoopback)
+    }
+
+    private static func tlsContext(_ identity: TLSIdentity) throws -> TLSContext {
         do {
-            certificate = try DTLSCertificate.selfSigned()
+            return try TLSContext(server: TLSServerConfiguration(identity: identity))
         } catch {
             throw ServerError.certificate("\(error)")
         }
-        let origin = Date().timeIntervalSince1970 - Double(EventLoop.clock().nanoseconds) / 1e9
-        var settings = ChannelSettings(certificate: certificate, wallClockOrigin: origin)
-        settings.dataChannelSignaling = configuration.dataChannelSignaling
-        settings.ignoreDisconnectWebSocket = configuration.ignoreDisconnectWebSocket
-        settings.compressesSystemChannels = configuration.compressesDataChannels
-        settings.videoCodec = configuration.videoCodec
-        settings.videoBitRate = configuration.videoBitRate
-        if let methods = configuration.rpcMethods { settings.rpcMethods = methods }
-        settings.spotlightNumber = configuration.spotlightNumber
-        settings.maximumMembers = configuration.maximumConnectionsPerChannel
-        settings.answerTimeout = configuration.answerTimeout
-        settings.pingInterval = configuration.pingInterval
-        settings.iceServers = configuration.turnServers.map {
-            .init(urls: $0.urls, username: $0.username, credential: $0.credential)
-        }
-        settings.iceTransportPolicy = configuration.forcesRelay ? "relay" : "all"
-        return settings
-    }
-}
-
-/// Keeps the newest events and hands them to whoever watches.
-final class EventRecorder: Sendable {
-    private struct State {
-        var events: [ServerEvent] = []
-        var watchers: [Int: AsyncStream<ServerEvent>.Continuation] = [:]
-        var nextWatcher = 0
-        var isFinished = false
-    }
-    private let state = Mutex(State())
-    private let handler: (@Sendable (ServerEvent) -> Void)?
-    private static let limit = 10_000
-
-    init(handler: (@Sendable (ServerEvent) -> Void)?) { self.handler = handler }
-
-    var events: [ServerEvent] { state.withLock { $0.events } }
-
-    func record(_ event: ServerEvent) {
-        let watchers = state.withLock { state in
-            if state.events.count >= Self.limit { state.events.removeFirst(Self.limit / 10) }
-            state.events.append(event)
-            return Array(state.watchers.values)
-        }
-        for watcher in watchers { watcher.yield(event) }
-        handler?(event)
-    }
-
-    func subscribe() -> AsyncStream<ServerEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: ServerEvent.self, bufferingPolicy: .bufferingNewest(Self.limit))
-        let number: Int? = state.withLock { state in
-            guard !state.isFinished else { return nil }
-            let number = state.nextWatcher
-            state.nextWatcher += 1
-            state.watchers[number] = continuation
-            return number
-        }
-        guard let number else {
-            continuation.finish()
-            return stream
-        }
-        continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { _ = $0.watchers.removeValue(forKey: number) }
-        }
-        return stream
-    }
-
-    func finish() {
-        let watchers = state.withLock { state in
-            state.isFinished = true
-            let all = Array(state.watchers.values)
-            state.watchers.removeAll()
-            return all
-        }
-        for watcher in watchers { watcher.finish() }
     }
 }

@@ -20,7 +20,7 @@ enum Tool {
         #if Media
         commands += [PublishCommand.definition, WatchCommand.definition]
         #endif
-        commands += [MessageCommand.definition, RPCCommand.definition, SDPCommand.definition]
+        commands += [MessageCommand.definition, RPCCommand.definition, DoctorCommand.definition, SDPCommand.definition]
         #if Media
         commands.append(DemoCommand.definition)
         #endif

@@ -101,7 +101,7 @@ struct FieldReader {
 
 extension JSONObject {
     /// Sets `key`; a nil value leaves the key out.
-    mutating func set(_ key: String, _ value: (some JSONConvertible)?) {
+    package mutating func set(_ key: String, _ value: (some JSONConvertible)?) {
         guard let value else { return }
         self[key] = value.json
     }

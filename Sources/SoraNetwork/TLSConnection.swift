@@ -132,6 +132,32 @@ package final class TLSConnection: ByteStream {
         return SSL_get_version(ssl).map { String(cString: $0) }
     }
 
+    /// The negotiated cipher suite; nil before the handshake is done.
+    package var cipherName: String? {
+        guard state == .open, let ssl, let cipher = SSL_get_current_cipher(ssl) else { return nil }
+        return SSL_CIPHER_get_name(cipher).map { String(cString: $0) }
+    }
+    /// The certificates that a server showed, in DER, the leaf first: of an open connection, or of one whose
+    /// handshake failed, for reports. Empty if none came.
+    package var peerCertificates: [[UInt8]] {
+        ssl.map { TLSConnection.certificates(shownTo: $0) } ?? refusedCertificates
+    }
+    private var refusedCertificates: [[UInt8]] = []
+
+    private static func certificates(shownTo ssl: OpaquePointer) -> [[UInt8]] {
+        guard let chain = SSL_get_peer_cert_chain(ssl) else { return [] }
+        return (0..<max(0, OPENSSL_sk_num(chain))).compactMap { index in
+            guard let certificate = OPENSSL_sk_value(chain, index) else { return nil }
+            let pointer = OpaquePointer(certificate)
+            let count = i2d_X509(pointer, nil)
+            guard count > 0 else { return nil }
+            return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, filled in
+                var cursor = buffer.baseAddress
+                filled = max(0, Int(i2d_X509(pointer, &cursor)))
+            }
+        }
+    }
+
     package func write(_ bytes: [UInt8]) {
         loop.assertOnLoop()
         guard state != .closed, !isFinishing, !bytes.isEmpty else { return }
@@ -243,6 +269,7 @@ package final class TLSConnection: ByteStream {
             return
         }
         guard SSL_get_error(ssl, result) != SSL_ERROR_WANT_READ else { return forward() }
+        if context.isClient { refusedCertificates = TLSConnection.certificates(shownTo: ssl) }
         fail(.tls(TLSFailure(of: ssl, serverName: serverName)))
     }
 

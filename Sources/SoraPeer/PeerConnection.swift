@@ -59,7 +59,12 @@ package final class PeerConnection {
     /// Kept from before ICE was closed.
     var lastICEFailureReason: String?
     var dtls: DTLSEndpoint?
-    var dtlsIsConnected = false
+    /// The handshake is done and the peer's certificate matched its description.
+    package internal(set) var dtlsIsConnected = false
+    /// The fingerprints of the other side's description; empty before there is one.
+    package var remoteFingerprints: [DTLSFingerprint] { remoteTransport?.fingerprints ?? [] }
+    /// How media is protected; nil until DTLS is connected, and where no media was negotiated.
+    package private(set) var srtpProfile: SRTPProfile?
     var sctp: DataChannelTransport?
     var rtp: RTPTransport
     var random: RandomSource
@@ -254,6 +259,7 @@ package final class PeerConnection {
         case .connected(let keys):
             dtlsIsConnected = true
             if let keys {
+                srtpProfile = keys.profile
                 do {
                     try rtp.start(keys: keys)
                 } catch {

@@ -15,6 +15,8 @@ package struct VideoJitterBuffer: Sendable {
         package var maximumWait: Duration = .milliseconds(500)
         /// A complete key frame behind a gap is not held up longer than this.
         package var keyFrameWait: Duration = .milliseconds(40)
+        /// How long the first key frame of a stream may take to become complete before a new one is asked for.
+        package var startWait: Duration = .milliseconds(500)
         package var maximumPackets = 2048
         package var maximumBytes = 4 << 20
         package init() {}
@@ -55,6 +57,9 @@ package struct VideoJitterBuffer: Sendable {
     private var outputs: [Output] = []
     private var nextOutput = 0
     package private(set) var isWaitingForKeyFrame = true
+    /// When the first packet came while nothing has been shown: the key frame that the stream began with may be lost.
+    private var startedAt: Instant?
+    private var hasAskedAtStart = false
     /// Frames delivered, and packets that came too late or twice.
     package private(set) var deliveredFrames: UInt64 = 0
     package private(set) var keyFramesDelivered: UInt64 = 0
@@ -105,6 +110,7 @@ package struct VideoJitterBuffer: Sendable {
             packet: packet, payload: payload, timestamp: header.timestamp, marker: header.marker, info: info,
             arrival: now, rotation: rotation)
         bytes += packet.count
+        if startedAt == nil { startedAt = now }
         if info.startsKeyFrame { noteKeyFrame(sequence) }
         if blockedSince == nil { progress(now) }
         drain(now)
@@ -116,12 +122,21 @@ package struct VideoJitterBuffer: Sendable {
     }
 
     package var nextTimeout: Instant? {
+        if awaitsStart, let startedAt { return startedAt + configuration.startWait }
         guard let blockedSince, !isWaitingForKeyFrame else { return nil }
         let looksForKeyFrame = !keyFrames.isEmpty && !hasLookedForKeyFrame
         return blockedSince + (looksForKeyFrame ? configuration.keyFrameWait : configuration.maximumWait)
     }
 
+    /// Nothing has been delivered yet, and nobody was asked.
+    private var awaitsStart: Bool { isWaitingForKeyFrame && deliveredFrames == 0 && !hasAskedAtStart }
+
     package mutating func handleTimeout(now: Instant) {
+        if awaitsStart, let startedAt, now >= startedAt + configuration.startWait {
+            hasAskedAtStart = true
+            outputs.append(.keyFrameNeeded)
+            return
+        }
         guard let blockedSince, !isWaitingForKeyFrame else { return }
         if now >= blockedSince + configuration.keyFrameWait {
             hasLookedForKeyFrame = true
@@ -164,6 +179,8 @@ package struct VideoJitterBuffer: Sendable {
         unwrapper = SequenceUnwrapper()
         continuity = VideoContinuity()
         isWaitingForKeyFrame = true
+        startedAt = nil
+        hasAskedAtStart = false
     }
 
     package var storedPackets: Int { entries.count }

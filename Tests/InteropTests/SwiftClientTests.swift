@@ -94,7 +94,7 @@ struct SwiftClientTests {
         let input = try #require(clip, "the clip of forensics-samples-files is not installed")
         let publish = try Tool.run([
             "publish", "--url", server.signalingURL, "--channel", "pub", "--input", input, "--video-codec", "VP8",
-            "--video-bit-rate", "1500", "--duration", "9", "--loop", "--json",
+            "--video-bit-rate", "1500", "--duration", "13", "--loop", "--json",
         ])
         #expect(publish.status == 0, "\(publish.errors)")
         let summary = try #require(publish.objects.last { $0["event"] as? String == "summary" })

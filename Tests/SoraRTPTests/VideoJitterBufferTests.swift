@@ -53,11 +53,24 @@ private struct FrameSource {
         return result
     }
 
+    /// The key frame that a stream began with may be lost: a new one is asked for, once.
+    @Test func lostStartIsAskedForOnce() throws {
+        var source = FrameSource()
+        var buffer = VideoJitterBuffer(format: .vp8)
+        #expect(try insert(&buffer, source.frame()) == [])
+        let due = try #require(buffer.nextTimeout)
+        buffer.handleTimeout(now: due)
+        #expect(buffer.poll() == .keyFrameNeeded)
+        #expect(buffer.nextTimeout == nil && buffer.poll() == nil)
+        #expect(try insert(&buffer, source.frame()) == [])
+        #expect(try insert(&buffer, source.frame(key: true)) == [3])
+    }
+
     @Test func startsWithAKeyFrameAndKeepsOrder() throws {
         var source = FrameSource()
         var buffer = VideoJitterBuffer(format: .vp8)
         #expect(try insert(&buffer, source.frame()) == [])
-        #expect(buffer.isWaitingForKeyFrame && buffer.nextTimeout == nil)
+        #expect(buffer.isWaitingForKeyFrame)
         let key = source.frame(key: true, size: 50)
         let second = source.frame(size: 30)
         #expect(try insert(&buffer, second + key.dropFirst().reversed()) == [])

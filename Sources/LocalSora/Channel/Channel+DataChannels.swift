@@ -86,19 +86,25 @@ extension Channel {
 
     /// Sends one message on a channel, framed as its definition says.
     func send(_ message: [UInt8], to member: Member, label: String, now: Instant) {
-        guard let channel = member.openChannel(label) else { return }
+        var shared = SharedMessage(message, label: label)
+        send(&shared, to: member, now: now)
+    }
+
+    /// Sends a message that goes to several members: it is compressed at most once.
+    func send(_ message: inout SharedMessage, to member: Member, now: Instant) {
+        guard let channel = member.openChannel(message.label) else { return }
         if member.peer.bufferedAmount(of: channel.stream) > settings.maximumBufferedMessages {
             // A receiver that takes nothing must not fill our memory (SRV2).
             end(member, code: SignalingCloseCode.signalingError, reason: "TOO-SLOW", now: now)
             return
         }
         do {
-            let frame = try DataChannelFraming(label: label, compress: channel.definition.isCompressed).frame(message)
+            let frame = try message.frame(compressed: channel.definition.isCompressed)
             try member.peer.send(message: frame.payload, isBinary: frame.isBinary, on: channel.stream, now: now)
             member.messagesSent &+= 1
-            member.messageBytesSent &+= UInt64(message.count)
+            member.messageBytesSent &+= UInt64(frame.payload.count)
         } catch {
-            emit(event: .messageDropped, member, "\(label): \(error)", now: now)
+            emit(event: .messageDropped, member, "\(message.label): \(error)", now: now)
         }
     }
 
@@ -140,13 +146,17 @@ extension Channel {
             emit(event: .messageDropped, sender, "\(label): the sender's direction is recvonly", now: now)
             return
         }
+        var plain = SharedMessage(message, label: label)
+        var headed = SharedMessage(label: label) { SenderHeader.prepend(sender.id.rawValue, to: message) }
         for id in order {
             guard let receiver = members[id], receiver !== sender, receiver.bundleID != sender.bundleID,
                 let channel = receiver.openChannel(label), channel.definition.effectiveDirection.receives
             else { continue }
-            let payload =
-                channel.definition.hasSenderHeader ? SenderHeader.prepend(sender.id.rawValue, to: message) : message
-            send(payload, to: receiver, label: label, now: now)
+            if channel.definition.hasSenderHeader {
+                send(&headed, to: receiver, now: now)
+            } else {
+                send(&plain, to: receiver, now: now)
+            }
             drain(receiver, now: now)
         }
         emit(event: .messageRelayed, sender, "\(label) \(message.count) bytes", now: now)

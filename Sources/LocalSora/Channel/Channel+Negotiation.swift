@@ -56,7 +56,7 @@ extension Channel {
         do {
             let offer = try member.peer.makeOffer(now: now)
             member.reofferIsOutstanding = true
-            member.deadline = now + settings.answerTimeout
+            member.reofferDeadline = now + settings.answerTimeout
             deliver(
                 SignalingMessage.reOffer(DescriptionMessage(sdp: offer.serialized())).json, type: "re-offer",
                 to: member,
@@ -90,7 +90,7 @@ extension Channel {
         guard member.phase == .connecting else { return }
         member.phase = .connected
         member.connectedAt = now
-        if !member.reofferIsOutstanding { member.deadline = nil }
+        member.deadline = nil
         member.nextPing = now + settings.pingInterval
         member.nextStats = now + settings.statsInterval
         member.nextUpdate = now + settings.updateInterval

@@ -47,10 +47,23 @@ extension Channel {
 
     /// Tells all announced members but the one that it is about, and those of its bundle.
     func notifyAll(_ message: NotifyMessage, about member: Member, now: Instant) {
+        notify(message, now: now) { $0 !== member && $0.bundleID != member.bundleID }
+    }
+
+    /// Tells all announced members that `isMeant` picks. The message is written and compressed once.
+    func notify(_ message: NotifyMessage, now: Instant, to isMeant: (Member) -> Bool) {
+        let json = message.json
+        let text = json.text
+        var shared = SharedMessage(label: SystemLabel.notify) { Array(text.utf8) }
         for id in order {
-            guard let other = members[id], other !== member, other.isAnnounced, other.bundleID != member.bundleID
-            else { continue }
-            notify(message, to: other, now: now)
+            guard let other = members[id], other.isAnnounced, other.grant.notifies, isMeant(other) else { continue }
+            if script != nil {
+                deliver(json, type: NotifyMessage.type, to: other, now: now)
+            } else if carrier(for: NotifyMessage.type, of: other) == .webSocket {
+                transmit(text, to: other, over: .webSocket, now: now)
+            } else {
+                send(&shared, to: other, now: now)
+            }
             drain(other, now: now)
         }
     }
@@ -61,28 +74,5 @@ extension Channel {
     }
 
     /// RFC 3339 in UTC with microseconds.
-    func timestamp(_ now: Instant) -> String {
-        let seconds = settings.wallClockOrigin + Double(now.nanoseconds) / 1e9
-        var whole = Int64(seconds.rounded(.down))
-        let micros = min(Int((seconds - Double(whole)) * 1e6), 999_999)
-        let secondOfDay = Int(((whole % 86_400) + 86_400) % 86_400)
-        whole = (whole - Int64(secondOfDay)) / 86_400
-        // Days since 1970 to a civil date: years begin in March, so that leap days come last.
-        let shifted = whole + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
-        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        func pad(_ value: Int, _ width: Int) -> String {
-            let text = String(value)
-            return String(repeating: "0", count: max(0, width - text.count)) + text
-        }
-        let date = "\(pad(Int(year), 4))-\(pad(Int(month), 2))-\(pad(Int(day), 2))"
-        let time = "\(pad(secondOfDay / 3600, 2)):\(pad(secondOfDay / 60 % 60, 2)):\(pad(secondOfDay % 60, 2))"
-        return "\(date)T\(time).\(pad(micros, 6))Z"
-    }
+    func timestamp(_ now: Instant) -> String { settings.timestamp(now) }
 }

@@ -67,7 +67,7 @@ extension Channel {
         }
     }
 
-    private func carrier(for type: String, of member: Member) -> Carrier {
+    func carrier(for type: String, of member: Member) -> Carrier {
         let label =
             switch type {
             case "re-offer", "close": SystemLabel.signaling
@@ -79,7 +79,7 @@ extension Channel {
         return member.isSwitched && member.openChannel(label) != nil ? .dataChannel(label) : .webSocket
     }
 
-    private func transmit(_ text: String, to member: Member, over carrier: Carrier, now: Instant) {
+    func transmit(_ text: String, to member: Member, over carrier: Carrier, now: Instant) {
         switch carrier {
         case .webSocket:
             if member.webSocketIsOpen { emit(.text(member.id, text)) }
@@ -181,7 +181,7 @@ extension Channel {
             end(member, code: SignalingCloseCode.signalingError, reason: "INVALID-ANSWER", now: now)
             return
         }
-        member.deadline = nil
+        member.reofferDeadline = nil
         member.reofferIsOutstanding = false
         subscriptionsNegotiated(of: member, now: now)
         if isFirst {

@@ -98,11 +98,7 @@ extension Channel {
         message.video = member.grant.video
         message.fixed = isFixed
         message.spotlightNumber = spotlightNumber
-        for id in order {
-            guard let other = members[id], other.isAnnounced else { continue }
-            notify(message, to: other, now: now)
-            drain(other, now: now)
-        }
+        notify(message, now: now) { _ in true }
     }
 
     // MARK: Wishes

@@ -262,6 +262,7 @@ package final class Channel {
     private func nextTimeout(of member: Member) -> Instant {
         var earliest = member.peer.nextTimeout ?? .distantFuture
         if let deadline = member.deadline { earliest = min(earliest, deadline) }
+        if let deadline = member.reofferDeadline { earliest = min(earliest, deadline) }
         if let ending = member.ending {
             earliest = min(earliest, ending.removesAt, ending.closesChannelsAt ?? .distantFuture)
         } else if member.phase == .connected {
@@ -284,7 +285,7 @@ package final class Channel {
             if ending.removesAt <= now { finishEnding(of: member, now: now) }
             return
         }
-        if let deadline = member.deadline, deadline <= now {
+        if min(member.deadline ?? .distantFuture, member.reofferDeadline ?? .distantFuture) <= now {
             end(member, code: SignalingCloseCode.signalingError, reason: SignalingReason.timeout, now: now)
             return
         }
@@ -403,6 +404,7 @@ package final class Channel {
         leave(member, now: now)
         member.phase = .ending
         member.deadline = nil
+        member.reofferDeadline = nil
         if member.webSocketIsOpen {
             emit(.closeWebSocket(member.id, code: code, reason: reason))
         }
@@ -422,6 +424,7 @@ package final class Channel {
         let hasChannels = member.dataChannels.values.contains { $0.isOpen }
         member.phase = .ending
         member.deadline = nil
+        member.reofferDeadline = nil
         member.ending = .init(
             code: SignalingCloseCode.normal, reason: SignalingReason.typeDisconnect, closesChannelsAt: nil,
             removesAt: now + (hasChannels ? settings.closeTimeout : .zero), closesWebSocketLast: true)

@@ -26,8 +26,10 @@ final class Member {
     let peer: PeerConnection
     let joinedAt: Instant
     var phase = Phase.awaitingAnswer
-    /// When the present phase, or an unanswered re-offer, is given up.
+    /// When the present phase is given up.
     var deadline: Instant?
+    /// When an unanswered re-offer is given up.
+    var reofferDeadline: Instant?
     var connectedAt: Instant?
     var isAnnounced = false
 

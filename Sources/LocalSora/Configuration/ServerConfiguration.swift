@@ -13,6 +13,16 @@ public struct ServerConfiguration: Sendable {
     public var mediaPort: UInt16 = 0
     /// Event loops, each a thread. A channel lives on one of them.
     public var eventLoops = 1
+    /// TLS on ``port`` and ``apiPort``: then page and API are https and signaling is wss.
+    public var transportSecurity = TransportSecurity.none
+
+    /// Another port for the HTTP API and metrics alone; 0 lets the system choose (see
+    /// ``SoraServer/apiPort``), nil opens none. The API is always on ``port`` too.
+    public var apiPort: UInt16?
+    /// Value of `access-control-allow-origin` for the HTTP API; nil sends no CORS headers.
+    public var apiAllowedOrigin: String?
+    /// Serves the web page at `/`.
+    public var servesPage = true
 
     /// What `data_channel_signaling` means when a client leaves it out.
     public var dataChannelSignaling = true
@@ -32,10 +42,30 @@ public struct ServerConfiguration: Sendable {
     /// Time for `answer`, `re-answer` and the media path each, before 4490 TIMEOUT.
     public var answerTimeout: Duration = .seconds(30)
     public var pingInterval: Duration = .seconds(5)
-    /// A WebSocket that has not sent `connect` by then is closed.
+    /// A socket that has not sent a whole request, or `connect` on its WebSocket, by then is closed.
     public var connectTimeout: Duration = .seconds(5)
     /// Open sockets at one time.
     public var maximumSockets = 10_000
+    /// Sockets of one address that have not sent `connect` yet.
+    public var maximumWaitingSocketsPerAddress = 1000
+    /// Signaling messages that one client may send in a second, after a burst of five times as many.
+    public var maximumMessagesPerSecond = 100
+    /// Channels on one event loop.
+    public var maximumChannels = 10_000
+
+    /// Secret of access tokens (JWT, HS256) in `metadata.access_token`. Nil takes everybody.
+    public var tokenSecret: String?
+    /// Honours the claims of access tokens without checking signature and lifetime, if ``tokenSecret`` is nil.
+    public var acceptsUncheckedTokens = false
+    /// URLs (`http` or `https`) that get POST requests; spec section 9.3 and 9.4.
+    public var authWebhook: String?
+    public var sessionWebhook: String?
+    public var eventWebhook: String?
+    /// For connecting, asking and answering together.
+    public var webhookTimeout: Duration = .seconds(5)
+
+    /// Faults from the start; more can be added with ``SoraServer/inject(_:)``.
+    public var faults: [Fault] = []
 
     /// TURN servers that clients are told to use.
     public var turnServers: [TURNServer] = []
@@ -53,6 +83,18 @@ public struct ServerConfiguration: Sendable {
     public var onEvent: (@Sendable (ServerEvent) -> Void)?
 
     public init() {}
+
+    /// Where the certificate for https and wss comes from.
+    public enum TransportSecurity: Sendable, Equatable {
+        case none
+        /// Paths of PEM files: the certificate with its chain, and the private key without a password.
+        case files(certificate: String, key: String)
+        /// The same as text.
+        case pem(certificate: String, key: String)
+        /// Made at the start, for these names and addresses, localhost and the host; see
+        /// ``SoraServer/certificate``.
+        case selfSigned(names: [String] = [])
+    }
 
     /// One TURN server with its credentials.
     public struct TURNServer: Sendable {
@@ -75,12 +117,15 @@ public enum ServerError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The address or port cannot be bound; the reason names what to do.
     case cannotListen(String)
     case certificate(String)
+    /// A URL of the configuration that is no http or https URL.
+    case invalidURL(String)
 
     public var description: String {
         switch self {
         case .invalidAddress(let text): "'\(text)' is not an IP address of this machine"
         case .cannotListen(let reason): "cannot listen: \(reason)"
         case .certificate(let reason): "certificate: \(reason)"
+        case .invalidURL(let text): "'\(text)' is not an http or https URL"
         }
     }
 }

@@ -4,9 +4,13 @@ import SoraWire
 
 /// One accepted TCP connection: HTTP requests, until one of them turns it into a WebSocket.
 ///
+/// Requests are answered one after the other, each before the next is read. Every wait has an end: for a
+/// whole request, for `connect`, and for the next request on an idle connection.
+///
 /// Confined to its loop; owned by ``SignalingFront``.
 final class FrontConnection {
     enum Event {
+        /// To be answered with ``respond(to:with:)``.
         case request(HTTPRequest)
         /// A text frame.
         case text(String)
@@ -14,48 +18,94 @@ final class FrontConnection {
         case closed(code: UInt16)
     }
 
+    struct Limits {
+        /// For a whole request, and for `connect`.
+        var patience: Duration
+        var messagesPerSecond: Int
+        /// Bytes of one text frame; no signaling message is larger.
+        var messageSize = 1 << 20
+        /// Bytes that may wait for a client that does not read.
+        var bufferedBytes = 4 << 20
+    }
+
+    /// What faults make of this connection's beginning.
+    enum Fault {
+        /// Reads and says nothing.
+        case silent
+        /// Says nothing to an upgrade request.
+        case silentUpgrade
+        /// Answers an upgrade request with this status.
+        case refusedUpgrade(status: Int)
+    }
+
     var onEvent: ((Event) -> Void)?
+    let remoteAddress: SocketAddress
+    /// The second port, for the HTTP API alone.
+    let isForAPI: Bool
+    var fault: Fault?
     /// Set once `connect` was accepted.
     var connectionID: ConnectionID?
     var mediaLoop: MediaLoop?
+    /// `connect` has come; it is being judged or was accepted.
+    private(set) var hasConnected = false
     /// The connection was ended from above; what still arrives is ignored.
     var isOver = false
 
     private let stream: any ByteStream
+    private let tcp: TCPConnection
     private let loop: EventLoop
+    private let limits: Limits
     private var random: RandomSource
     private var http = HTTPCollector(.request, limits: .init(head: 16 << 10, headers: 100, body: 1 << 20))
     private var webSocket: WebSocketConnection?
+    private var closeCode: UInt16?
     private var isEnded = false
+    private var isAnswering = false
+    private var isReadingRequests = false
     private var timer: LoopTimer?
-    /// A socket that has not said `connect` (or finished a request) by then is closed.
     private var patience: Instant?
+    private var allowance: Double
+    private var allowedAt: Instant
 
-    /// Text frames larger than any signaling message.
-    private static let maximumMessageSize = 1 << 20
+    /// How long a connection may wait for its next request.
+    private static let idleTimeout: Duration = .seconds(15)
+    private static let lingerTimeout: Duration = .seconds(2)
 
-    init(stream: any ByteStream, random: RandomSource, loop: EventLoop, limits: ServerConfiguration) {
+    /// - Parameter stream: `tcp` itself, or TLS over it.
+    init(
+        stream: any ByteStream, tcp: TCPConnection, isForAPI: Bool, random: RandomSource, loop: EventLoop,
+        limits: Limits
+    ) {
         self.stream = stream
+        self.tcp = tcp
+        self.isForAPI = isForAPI
         self.random = random
         self.loop = loop
-        patience = loop.now + limits.connectTimeout
+        self.limits = limits
+        remoteAddress = tcp.remoteAddress
+        patience = loop.now + limits.patience
+        allowance = Double(limits.messagesPerSecond * 5)
+        allowedAt = loop.now
     }
 
     func start() {
         stream.onEvent = { [weak self] event in self?.handle(event) }
         timer = LoopTimer(on: loop) { [weak self] in self?.handleTimeout() }
+        if case .silent = fault { patience = loop.now + .seconds(600) }
         reschedule()
     }
 
     private func handle(_ event: StreamEvent) {
         switch event {
-        case .opened: break
+        case .opened, .writable: break
         case .data(let bytes): receive(bytes)
-        case .writable: break
         case .ended:
             webSocket?.handleEnd(now: loop.now)
             drainWebSocket()
-            if webSocket == nil { end(code: 1006) }
+            if webSocket == nil {
+                stream.close()
+                end(code: 1006)
+            }
         case .closed:
             webSocket?.handleEnd(now: loop.now)
             drainWebSocket()
@@ -64,66 +114,88 @@ final class FrontConnection {
     }
 
     private func receive(_ bytes: [UInt8]) {
+        if case .silent = fault { return }
         if webSocket != nil {
             webSocket?.handle(bytes, now: loop.now)
             drainWebSocket()
             return
         }
         http.receive(bytes)
+        readRequests()
+    }
+
+    private func readRequests() {
+        guard !isReadingRequests else { return }
+        isReadingRequests = true
+        defer { isReadingRequests = false }
         do {
-            while webSocket == nil, !isEnded, let message = try http.next() {
+            while webSocket == nil, !isEnded, !isAnswering, let message = try http.next() {
                 guard case .request(let request) = message else { continue }
                 if WebSocketHandshake.isRequested(by: request.head) {
                     upgrade(request.head)
                 } else {
+                    isAnswering = true
+                    stream.isReadingPaused = true
+                    patience = nil
+                    reschedule()
                     onEvent?(.request(request))
                 }
             }
         } catch {
-            let response = HTTPResponse(
-                status: error.status, type: "text/plain; charset=utf-8", headers: ["Connection": "close"],
-                body: Array("\(error)\n".utf8))
-            stream.write(response.serialized())
-            stream.finishAndClose(by: loop.now + .seconds(2))
-            end(code: 1006)
+            finish(with: .text(error.status, "\(error)"))
         }
     }
 
     func respond(to request: HTTPRequest, with response: HTTPResponse) {
-        guard !isEnded else { return }
-        stream.write(response.serialized(answering: request.head.method))
-        patience = loop.now + .seconds(60)
-        reschedule()
-        if !request.head.keepsAlive {
-            stream.finishAndClose(by: loop.now + .seconds(2))
-            end(code: 1006)
+        guard !isEnded, isAnswering else { return }
+        isAnswering = false
+        guard request.head.keepsAlive else {
+            finish(with: response, answering: request.head.method)
+            return
         }
+        stream.write(response.serialized(answering: request.head.method))
+        stream.isReadingPaused = false
+        patience = loop.now + Self.idleTimeout
+        reschedule()
+        readRequests()
+    }
+
+    /// Sends a last answer and ends the connection.
+    private func finish(with response: HTTPResponse, answering method: String = "GET") {
+        var response = response
+        response.head.headers["Connection"] = "close"
+        stream.write(response.serialized(answering: method))
+        linger(code: 1006)
+    }
+
+    private func linger(code: UInt16) {
+        stream.finishAndClose(by: loop.now + Self.lingerTimeout)
+        end(code: code)
     }
 
     // MARK: WebSocket
 
     private func upgrade(_ head: HTTPRequestHead) {
-        guard head.path == "/signaling" else {
-            stream.write(
-                HTTPResponse(
-                    status: 404, type: "text/plain; charset=utf-8", headers: ["Connection": "close"],
-                    body: Array("WebSocket signaling is at /signaling\n".utf8)
-                ).serialized())
-            stream.finishAndClose(by: loop.now + .seconds(2))
-            end(code: 1006)
+        switch fault {
+        case .silentUpgrade:
+            fault = .silent
+            patience = loop.now + .seconds(600)
+            reschedule()
             return
+        case .refusedUpgrade(let status): return finish(with: .text(status, "refused by a fault"))
+        case .silent, nil: break
+        }
+        guard head.path == "/signaling", !isForAPI else {
+            return finish(with: .text(404, "WebSocket signaling is at /signaling"))
         }
         do {
             let response = try WebSocketHandshake.respond(to: head)
             stream.write(response.serialized())
         } catch {
-            stream.write(WebSocketHandshake.refusal(of: error).serialized())
-            stream.finishAndClose(by: loop.now + .seconds(2))
-            end(code: 1006)
-            return
+            return finish(with: WebSocketHandshake.refusal(of: error))
         }
         webSocket = WebSocketConnection(
-            role: .server, configuration: .init(maximumMessageSize: Self.maximumMessageSize), random: random.split())
+            role: .server, configuration: .init(maximumMessageSize: limits.messageSize), random: random.split())
         let rest = http.takeRest()
         if !rest.isEmpty {
             webSocket?.handle(rest, now: loop.now)
@@ -133,12 +205,18 @@ final class FrontConnection {
 
     /// The first message was a good one; from now on the channel watches over silence.
     func connectArrived() {
+        hasConnected = true
         patience = nil
         reschedule()
     }
 
     func send(_ text: String) {
         guard webSocket?.isOpen == true else { return }
+        guard stream.bufferedAmount <= limits.bufferedBytes else {
+            // A client that takes nothing must not fill our memory (SRV2).
+            reset()
+            return
+        }
         try? webSocket?.send(text: text)
         drainWebSocket()
     }
@@ -149,8 +227,11 @@ final class FrontConnection {
         drainWebSocket()
     }
 
+    /// Cuts the connection so that the client sees a failure.
     func reset() {
-        (stream as? TCPConnection)?.abort()
+        stream.onEvent = nil
+        tcp.abort()
+        if stream !== tcp { stream.close() }
         end(code: 1006)
     }
 
@@ -168,23 +249,39 @@ final class FrontConnection {
         while let output = webSocket?.poll() {
             switch output {
             case .transmit(let bytes): stream.write(bytes)
-            case .text(let text): if !isOver { onEvent?(.text(text)) }
+            case .text(let text): receive(text: text)
             case .binary, .ping, .pong: break  // signaling is text only
             case .closed(let closure): closeCode = closure.code
-            case .closeStream:
-                stream.finishAndClose(by: loop.now + .seconds(2))
-                end(code: closeCode ?? 1006)
+            case .closeStream: linger(code: closeCode ?? 1006)
             }
         }
         reschedule()
     }
-    private var closeCode: UInt16?
+
+    private func receive(text: String) {
+        guard !isOver, !isEnded else { return }
+        // A bucket that fills at the allowed rate and holds five seconds' worth.
+        let now = loop.now
+        let rate = Double(limits.messagesPerSecond)
+        allowance = min(rate * 5, allowance + (now - allowedAt).inSeconds * rate)
+        allowedAt = now
+        guard allowance >= 1 else {
+            isOver = true
+            closeWebSocket(code: 4490, reason: "TOO-MANY-MESSAGES")
+            return
+        }
+        allowance -= 1
+        onEvent?(.text(text))
+    }
+
+    // MARK: Time
 
     private func handleTimeout() {
         let now = loop.now
         if let due = patience, due <= now {
             patience = nil
             if webSocket != nil {
+                // Clients that race several servers leave silent sockets behind: no error (1.3).
                 closeWebSocket(code: 4490, reason: "TIMEOUT")
             } else {
                 stream.close()
@@ -210,5 +307,12 @@ final class FrontConnection {
         timer = nil
         onEvent?(.closed(code: code))
         onEvent = nil
+    }
+}
+
+extension HTTPResponse {
+    /// A line of text for people.
+    static func text(_ status: Int, _ text: String, headers: HTTPHeaders = [:]) -> HTTPResponse {
+        HTTPResponse(status: status, type: "text/plain; charset=utf-8", headers: headers, body: Array("\(text)\n".utf8))
     }
 }

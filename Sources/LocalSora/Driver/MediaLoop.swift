@@ -12,31 +12,45 @@ actor MediaLoop {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    private let settings: ChannelSettings
+    let settings: ChannelSettings
+    let faults: FaultBoard
+    private let maximumChannels: Int
     private let script: (@Sendable (ScriptedMessage) -> [ScriptAction])?
     private let report: @Sendable (ServerEvent) -> Void
-    private var random: RandomSource
+    var random: RandomSource
     private weak var front: SignalingFront?
 
-    private var sockets: [SocketID: UDPSocket] = [:]
-    private var channels: [String: Channel] = [:]
-    private var channelOf: [ConnectionID: Channel] = [:]
+    private(set) var sockets: [SocketID: UDPSocket] = [:]
+    private(set) var channels: [String: Channel] = [:]
+    private(set) var channelOf: [ConnectionID: Channel] = [:]
     /// Who a datagram is for: by its source address once known, by the ICE user name before.
     private var connectionByAddress: [SocketAddress: ConnectionID] = [:]
     private var connectionByFragment: [String: ConnectionID] = [:]
     private var addressesOf: [ConnectionID: [SocketAddress]] = [:]
     private var fragmentOf: [ConnectionID: String] = [:]
+    /// What webhooks, counters and faults need of each connection and session.
+    var watches: [ConnectionID: ConnectionWatch] = [:]
+    var sessionWatches: [String: SessionWatch] = [:]
+    var counters = LoopCounters()
+    /// Somebody is told of sessions or connections.
+    var tellsWebhooks = false
+    /// Connections with a bad network, by fault.
+    var impairments: [ConnectionID: Impairment] = [:]
+    var connectionFaults: [ConnectionID: [Fault.Kind]] = [:]
     private var timer: LoopTimer?
-    private var isStopped = false
+    private(set) var isStopped = false
 
     init(
-        loop: EventLoop, settings: ChannelSettings, random: RandomSource,
-        script: (@Sendable (ScriptedMessage) -> [ScriptAction])?, report: @escaping @Sendable (ServerEvent) -> Void
+        loop: EventLoop, settings: ChannelSettings, configuration: ServerConfiguration, faults: FaultBoard,
+        random: RandomSource, report: @escaping @Sendable (ServerEvent) -> Void
     ) {
         self.loop = loop
         self.settings = settings
+        self.faults = faults
+        maximumChannels = configuration.maximumChannels
+        script = configuration.script
+        tellsWebhooks = configuration.sessionWebhook != nil || configuration.eventWebhook != nil
         self.random = random
-        self.script = script
         self.report = report
     }
 
@@ -66,34 +80,53 @@ actor MediaLoop {
         channelOf.removeAll()
         connectionByAddress.removeAll()
         connectionByFragment.removeAll()
+        addressesOf.removeAll()
+        fragmentOf.removeAll()
+        watches.removeAll()
+        sessionWatches.removeAll()
+        impairments.removeAll()
+        connectionFaults.removeAll()
     }
+
+    /// Descriptors that the loop watches.
+    var sourceCount: Int { loop.sourceCount }
 
     // MARK: From signaling
 
     /// Admits a connection to its channel; refusals go back to the front.
-    func join(_ id: ConnectionID, connect: ConnectMessage, grant: ConnectionGrant) {
+    func join(_ admission: Admission, faults kinds: [Fault.Kind]) {
         guard !isStopped else { return }
         let now = loop.now
-        let channel = channel(connect.channelID)
-        channelOf[id] = channel
-        let media = sockets.values.sorted { $0.id.rawValue < $1.id.rawValue }.map { ($0.id, $0.localAddress) }
-        do {
-            let fragment = try channel.join(id, connect: connect, grant: grant, sockets: media, now: now)
-            connectionByFragment[fragment] = id
-            fragmentOf[id] = fragment
+        let (id, connect) = (admission.id, admission.connect)
+        prepare(kinds, for: id)
+        do throws(ConnectRejection) {
+            let channel = try channel(connect.channelID)
+            channelOf[id] = channel
+            let media = sockets.values.sorted { $0.id.rawValue < $1.id.rawValue }.map { ($0.id, $0.localAddress) }
+            do throws(ConnectRejection) {
+                let fragment = try channel.join(
+                    id, connect: connect, grant: admission.grant, sockets: media, now: now)
+                connectionByFragment[fragment] = id
+                fragmentOf[id] = fragment
+                admitted(admission, to: channel, now: now)
+            } catch {
+                flush(channel)
+                throw error
+            }
+            flush(channel)
         } catch {
-            channelOf.removeValue(forKey: id)
+            forgetConnection(id)
+            counters.failedConnections += 1
             toFront { $0.close(id, code: SignalingCloseCode.signalingError, reason: error.reason) }
             report(
                 ServerEvent(
                     kind: .refused, at: now, channelID: connect.channelID, connectionID: id.rawValue,
                     detail: error.reason))
         }
-        flush(channel)
     }
 
     func receive(text: String, from id: ConnectionID) {
-        guard let channel = channelOf[id] else { return }
+        guard let channel = channelOf[id], !isDeaf(id, to: text) else { return }
         channel.receive(text: text, from: id, now: loop.now)
         flush(channel)
     }
@@ -123,7 +156,7 @@ actor MediaLoop {
     }
 
     func withAllChannels<Result: Sendable>(_ body: @Sendable (Channel, Instant) -> Result) -> [Result] {
-        Array(channels.values).map { channel in
+        channels.values.sorted { $0.id < $1.id }.map { channel in
             defer { flush(channel) }
             return body(channel, loop.now)
         }
@@ -135,11 +168,21 @@ actor MediaLoop {
         let now = loop.now
         var touched: [Channel] = []
         for datagram in batch {
-            guard let id = connection(for: datagram), let channel = channelOf[id] else { continue }
+            counters.receivedPackets &+= 1
+            counters.receivedBytes &+= datagram.payload.count
+            guard let id = connection(for: datagram), let channel = channelOf[id] else {
+                counters.unknownPackets &+= 1
+                continue
+            }
+            if impairments[id] != nil {
+                impairments[id]?.sendUp(datagram, now: now)
+                continue
+            }
             channel.handle(datagram, for: id, now: now)
             if !touched.contains(where: { $0 === channel }) { touched.append(channel) }
         }
         for channel in touched { flush(channel) }
+        if !impairments.isEmpty { reschedule() }
     }
 
     /// A source address belongs to the connection whose ICE user name it used last. Only the user name
@@ -164,6 +207,7 @@ actor MediaLoop {
 
     private func handleTimeout() {
         let now = loop.now
+        if !impairments.isEmpty { deliverImpaired(now: now) }
         for channel in Array(channels.values) {
             if let due = channel.nextTimeout, due <= now {
                 channel.handleTimeout(now: now)
@@ -173,47 +217,73 @@ actor MediaLoop {
         reschedule()
     }
 
-    private func channel(_ id: String) -> Channel {
+    private func channel(_ id: String) throws(ConnectRejection) -> Channel {
         if let known = channels[id] { return known }
+        guard channels.count < maximumChannels else { throw ConnectRejection(reason: "TOO-MANY-CHANNELS") }
         let channel = Channel(id: id, settings: settings, random: random.split())
         channel.script = script
         channels[id] = channel
         return channel
     }
 
+    /// Lets faults see a channel's messages before the script of the configuration does.
+    func watchMessages(of channel: Channel) {
+        let (faults, script) = (faults, script)
+        channel.script = { message in faults.actions(for: message) ?? script?(message) ?? [.pass] }
+    }
+
+    func send(_ datagram: Datagram) {
+        counters.sentPackets &+= 1
+        counters.sentBytes &+= datagram.payload.count
+        sockets[datagram.socket]?.send(datagram)
+    }
+
     /// Does what a channel asks for.
-    private func flush(_ channel: Channel, reschedule: Bool = true) {
+    func flush(_ channel: Channel, reschedule: Bool = true) {
         while let output = channel.poll() {
             switch output {
-            case .transmit(_, let datagram): sockets[datagram.socket]?.send(datagram)
+            case .transmit(let id, let datagram):
+                if impairments.isEmpty || impairments[id] == nil {
+                    send(datagram)
+                } else {
+                    impairments[id]?.sendDown(datagram, now: loop.now)
+                }
             case .text(let id, let text): toFront { $0.send(text, to: id) }
             case .closeWebSocket(let id, let code, let reason):
                 toFront { $0.close(id, code: code, reason: reason) }
             case .resetWebSocket(let id): toFront { $0.reset(id) }
-            case .removed(let id): forget(id)
-            case .event(let event): report(event)
-            case .connection: break
+            case .removed(let id):
+                forgetConnection(id)
+                toFront { $0.forget(id) }
+            case .event(let event):
+                report(event)
+                note(event, in: channel)
+            case .connection(let event): note(event, in: channel)
             }
         }
-        if channel.isEmpty { channels.removeValue(forKey: channel.id) }
+        if channel.isEmpty, channels.removeValue(forKey: channel.id) != nil { sessionEnded(channel) }
         if reschedule { self.reschedule() }
     }
 
-    private func forget(_ id: ConnectionID) {
+    private func forgetConnection(_ id: ConnectionID) {
         channelOf.removeValue(forKey: id)
+        watches.removeValue(forKey: id)
+        forgetFaults(of: id)
         if let fragment = fragmentOf.removeValue(forKey: id) { connectionByFragment.removeValue(forKey: fragment) }
         for address in addressesOf.removeValue(forKey: id) ?? [] where connectionByAddress[address] == id {
             connectionByAddress.removeValue(forKey: address)
         }
-        toFront { $0.forget(id) }
     }
 
-    private func reschedule() {
-        timer?.schedule(at: channels.values.compactMap(\.nextTimeout).min())
+    func reschedule() {
+        var earliest = Instant.distantFuture
+        for channel in channels.values { earliest = min(earliest, channel.nextTimeout ?? .distantFuture) }
+        for impairment in impairments.values { earliest = min(earliest, impairment.nextTimeout ?? .distantFuture) }
+        timer?.schedule(at: earliest)
     }
 
     /// Calls the signaling front: at once if it lives on this loop, else over there, in order.
-    private func toFront(_ body: @escaping @Sendable (isolated SignalingFront) -> Void) {
+    func toFront(_ body: @escaping @Sendable (isolated SignalingFront) -> Void) {
         guard let front else { return }
         if front.loop === loop {
             front.assumeIsolated { body($0) }

@@ -3,64 +3,146 @@ import SoraMessages
 import SoraNetwork
 import SoraWire
 
-/// The server's TCP side: accepts connections, speaks HTTP and WebSocket, and passes signaling to the
-/// event loop where the channel lives.
+/// The server's TCP side: accepts connections, speaks HTTP and WebSocket, decides who may connect, and
+/// passes signaling to the event loop where the channel lives.
 ///
 /// An actor pinned to its loop.
 actor SignalingFront {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    private let configuration: ServerConfiguration
-    private let settings: ChannelSettings
-    private let report: @Sendable (ServerEvent) -> Void
-    private var random: RandomSource
-    private var mediaLoops: [MediaLoop] = []
-    private var listener: TCPListener?
+    let configuration: ServerConfiguration
+    let settings: ChannelSettings
+    let faults: FaultBoard
+    private let tls: TLSContext?
+    let report: @Sendable (ServerEvent) -> Void
+    var random: RandomSource
+    var mediaLoops: [MediaLoop] = []
+    var counters = FrontCounters()
+    let startedAt: Instant
+    private var listeners: [TCPListener] = []
     private var connections: [ObjectIdentifier: FrontConnection] = [:]
     private var sessions: [ConnectionID: FrontConnection] = [:]
-    private var isStopped = false
+    /// Sockets that have not sent `connect`, by their address.
+    private var waiting: [IPAddress: Int] = [:]
+    private(set) var webhooks: Webhooks?
+    private var signalingURL = ""
+    private(set) var isStopped = false
 
     init(
-        loop: EventLoop, configuration: ServerConfiguration, settings: ChannelSettings, random: RandomSource,
-        report: @escaping @Sendable (ServerEvent) -> Void
+        loop: EventLoop, configuration: ServerConfiguration, settings: ChannelSettings, tls: TLSContext?,
+        faults: FaultBoard, random: RandomSource, report: @escaping @Sendable (ServerEvent) -> Void
     ) {
         self.loop = loop
         self.configuration = configuration
         self.settings = settings
+        self.tls = tls
+        self.faults = faults
         self.random = random
         self.report = report
+        startedAt = EventLoop.clock()
     }
 
-    /// Listens. Returns the port.
-    func start(address: SocketAddress, mediaLoops: [MediaLoop]) throws(NetworkError) -> UInt16 {
+    /// Starts the media loops, then listens. Returns the ports.
+    ///
+    /// One visit to this loop does it all when there is but one: a start takes milliseconds on a busy machine too.
+    func start(
+        host: IPAddress, mediaLoops: [MediaLoop], mediaAddresses: [IPAddress], webhooks locations: Webhooks.Locations
+    ) async throws(NetworkError) -> (main: UInt16, api: UInt16?) {
         self.mediaLoops = mediaLoops
+        for (index, media) in mediaLoops.enumerated() {
+            let first = configuration.mediaPort
+            let port = first == 0 ? 0 : first &+ UInt16(clamping: index)
+            if media.loop === loop {
+                try startHere(media, addresses: mediaAddresses, port: port)
+            } else {
+                try await media.start(addresses: mediaAddresses, port: port, front: self)
+            }
+        }
+        webhooks = Webhooks(
+            locations, on: loop, timeout: configuration.webhookTimeout, version: settings.version)
+        let port = try listen(SocketAddress(host, port: configuration.port), isForAPI: false)
+        signalingURL = configuration.signalingURL(port: port)
+        var apiPort: UInt16?
+        if let wanted = configuration.apiPort {
+            apiPort = try listen(SocketAddress(host, port: wanted), isForAPI: true)
+        }
+        return (port, apiPort)
+    }
+
+    private func startHere(_ media: MediaLoop, addresses: [IPAddress], port: UInt16) throws(NetworkError) {
+        let result = media.assumeIsolated { media -> Result<Void, NetworkError> in
+            do throws(NetworkError) {
+                return .success(try media.start(addresses: addresses, port: port, front: self))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try result.get()
+    }
+
+    private func listen(_ address: SocketAddress, isForAPI: Bool) throws(NetworkError) -> UInt16 {
         let listener = try TCPListener(on: loop, address: address)
         // Isolated to this actor; `stop()` breaks the circle.
-        listener.onConnection = { stream in self.accept(stream) }
-        self.listener = listener
+        listener.onConnection = { stream in self.accept(stream, isForAPI: isForAPI) }
+        listeners.append(listener)
         return listener.localAddress.port
     }
 
     func stop() {
         isStopped = true
-        listener?.onConnection = nil
-        listener?.close()
-        listener = nil
+        for listener in listeners { listener.close() }
+        listeners.removeAll()
         for connection in Array(connections.values) { connection.close() }
         connections.removeAll()
         sessions.removeAll()
+        waiting.removeAll()
+        webhooks?.stop()
+        webhooks = nil
     }
 
     // MARK: TCP
 
-    private func accept(_ stream: TCPConnection) {
-        guard !isStopped, connections.count < configuration.maximumSockets else {
-            stream.close()
+    private func accept(_ tcp: TCPConnection, isForAPI: Bool) {
+        let address = tcp.remoteAddress.ip
+        counters.acceptedSockets += 1
+        guard !isStopped, connections.count < configuration.maximumSockets,
+            waiting[address, default: 0] < configuration.maximumWaitingSocketsPerAddress
+        else {
+            counters.refusedSockets += 1
+            tcp.abort()
             return
         }
-        let connection = FrontConnection(stream: stream, random: random.split(), loop: loop, limits: configuration)
+        let fault = faults.beforeConnect(.tcp)
+        if case .refuse = fault {
+            tcp.abort()
+            return
+        }
+        var stream: any ByteStream = tcp
+        if let tls {
+            do {
+                stream = try TLSConnection(server: tls, over: tcp, deadline: loop.now + configuration.connectTimeout)
+            } catch {
+                tcp.abort()
+                return
+            }
+        }
+        let connection = FrontConnection(
+            stream: stream, tcp: tcp, isForAPI: isForAPI, random: random.split(), loop: loop,
+            limits: .init(
+                patience: configuration.connectTimeout, messagesPerSecond: configuration.maximumMessagesPerSecond))
+        if fault != nil {
+            connection.fault = .silent
+        } else {
+            switch faults.beforeConnect(.http) {
+            case .refuse(_, let code, _):
+                connection.fault = .refusedUpgrade(status: (400...599).contains(code) ? Int(code) : 503)
+            case .silence: connection.fault = .silentUpgrade
+            default: break
+            }
+        }
         connections[ObjectIdentifier(connection)] = connection
+        waiting[address, default: 0] += 1
         // Isolated to this actor; the connection drops the closure when it ends.
         connection.onEvent = { [weak connection] event in
             guard let connection else { return }
@@ -72,14 +154,24 @@ actor SignalingFront {
     private func handle(_ event: FrontConnection.Event, of connection: FrontConnection) {
         switch event {
         case .request(let request):
+            counters.httpRequests += 1
             report(
                 ServerEvent(
                     kind: .httpRequest, at: loop.now, channelID: "", connectionID: "",
                     detail: "\(request.head.method) \(request.head.path)"))
-            connection.respond(to: request, with: answer(request))
+            if let response = answerAtOnce(request, isForAPI: connection.isForAPI) {
+                connection.respond(to: request, with: response)
+                return
+            }
+            let key = ObjectIdentifier(connection)
+            Task {
+                let response = await self.answer(request)
+                self.connections[key]?.respond(to: request, with: response)
+            }
         case .text(let text): handle(text: text, of: connection)
         case .closed(let code):
             connections.removeValue(forKey: ObjectIdentifier(connection))
+            if !connection.hasConnected { stopsWaiting(connection) }
             if let id = connection.connectionID {
                 sessions.removeValue(forKey: id)
                 toMedia(connection.mediaLoop) { $0.webSocketClosed(id, code: code) }
@@ -87,28 +179,29 @@ actor SignalingFront {
         }
     }
 
-    private func answer(_ request: HTTPRequest) -> HTTPResponse {
-        switch (request.head.method, request.head.path) {
-        case ("GET", "/"), ("HEAD", "/"):
-            HTTPResponse(
-                status: 200, type: "text/plain; charset=utf-8",
-                body: Array("A local Sora server. Signaling is at /signaling.\n".utf8))
-        default:
-            HTTPResponse(status: 404, type: "text/plain; charset=utf-8", body: Array("not found\n".utf8))
-        }
+    private func stopsWaiting(_ connection: FrontConnection) {
+        let address = connection.remoteAddress.ip
+        let count = waiting[address, default: 0] - 1
+        waiting[address] = count > 0 ? count : nil
     }
+
+    var openSockets: Int { connections.count }
+    var waitingSockets: Int { waiting.values.reduce(0, +) }
 
     // MARK: Signaling
 
     private func handle(text: String, of connection: FrontConnection) {
         if let id = connection.connectionID {
             toMedia(connection.mediaLoop) { $0.receive(text: text, from: id) }
-        } else {
+        } else if !connection.hasConnected {
             handleConnect(text, of: connection)
         }
+        // Else `connect` is being judged: nothing that a client says before the offer matters.
     }
 
     private func handleConnect(_ text: String, of connection: FrontConnection) {
+        connection.connectArrived()
+        stopsWaiting(connection)
         let connect: ConnectMessage
         do throws(ConnectRejection) {
             let json: JSONValue
@@ -123,36 +216,86 @@ actor SignalingFront {
             refuse(connection, reason: error.reason, channel: "")
             return
         }
+        switch faults.atConnect(channelID: connect.channelID, clientID: connect.clientID) {
+        case .refuse(_, let code, let reason):
+            return refuse(connection, code: code, reason: reason, channel: connect.channelID)
+        case .silence: return
+        case .redirect(let location):
+            return redirect(connection, to: location ?? signalingURL, channel: connect.channelID)
+        default: break
+        }
         if let location = configuration.redirectLocation {
-            report(
-                ServerEvent(
-                    kind: .redirected, at: loop.now, channelID: connect.channelID, connectionID: "", detail: ""))
-            // Native clients open the next socket only when this one ends (1.5).
-            connection.send(RedirectMessage(location: location).json.text)
-            connection.closeWebSocket(code: SignalingCloseCode.normal, reason: "")
-            return
+            return redirect(connection, to: location, channel: connect.channelID)
         }
         let id = ConnectionID(SignalingID.generate(using: &random))
-        let grant = ConnectionGrant(connect, connectionID: id, settings: settings)
-        admit(connection, id: id, connect: connect, grant: grant)
+        var admission = Admission(connect: connect, id: id, settings: settings)
+        do throws(ConnectRejection) {
+            try admission.checkToken(configuration, wallClock: settings.wallClock(loop.now))
+        } catch {
+            return refuse(connection, reason: error.reason, channel: connect.channelID)
+        }
+        if let webhooks, webhooks.asksForPermission {
+            askForPermission(admission, of: connection, webhooks)
+        } else {
+            admit(connection, admission)
+        }
     }
 
-    private func admit(
-        _ connection: FrontConnection, id: ConnectionID, connect: ConnectMessage, grant: ConnectionGrant
-    ) {
-        // The same channel always lives on the same loop.
-        let index = Int(stableHash(connect.channelID) % UInt64(max(mediaLoops.count, 1)))
-        guard index < mediaLoops.count else { return }
+    private func redirect(_ connection: FrontConnection, to location: String, channel: String) {
+        report(ServerEvent(kind: .redirected, at: loop.now, channelID: channel, connectionID: "", detail: ""))
+        // Native clients open the next socket only when this one ends (1.5).
+        connection.send(RedirectMessage(location: location).json.text)
+        connection.closeWebSocket(code: SignalingCloseCode.normal, reason: "")
+    }
+
+    private func askForPermission(_ admission: Admission, of connection: FrontConnection, _ webhooks: Webhooks) {
+        let key = ObjectIdentifier(connection)
+        Task {
+            let media = self.mediaLoop(for: admission.connect.channelID)
+            let counts = await media?.counts(channelID: admission.connect.channelID) ?? ChannelCounts()
+            webhooks.askForPermission(admission, counts: counts, now: self.loop.now, settings: self.settings) {
+                answer in
+                // The client may have gone meanwhile.
+                guard let connection = self.connections[key] else { return }
+                var admission = admission
+                do throws(ConnectRejection) {
+                    try admission.apply(webhookAnswer: answer, settings: self.settings)
+                } catch {
+                    self.counters.webhookDenials += 1
+                    self.refuse(connection, reason: error.reason, channel: admission.connect.channelID)
+                    return
+                }
+                self.counters.webhookPermissions += 1
+                self.admit(connection, admission)
+            }
+        }
+    }
+
+    /// The same channel always lives on the same loop.
+    func mediaLoop(for channelID: String) -> MediaLoop? {
+        guard !mediaLoops.isEmpty else { return nil }
+        return mediaLoops[Int(stableHash(channelID) % UInt64(mediaLoops.count))]
+    }
+
+    private func admit(_ connection: FrontConnection, _ admission: Admission) {
+        guard let media = mediaLoop(for: admission.connect.channelID) else { return }
+        let id = admission.id
         connection.connectionID = id
-        connection.mediaLoop = mediaLoops[index]
-        connection.connectArrived()
+        connection.mediaLoop = media
         sessions[id] = connection
-        toMedia(connection.mediaLoop) { $0.join(id, connect: connect, grant: grant) }
+        let kinds = faults.afterConnect(
+            channelID: admission.connect.channelID, clientID: admission.connect.clientID, connectionID: id.rawValue)
+        toMedia(media) { $0.join(admission, faults: kinds) }
     }
 
-    private func refuse(_ connection: FrontConnection, reason: String, channel: String) {
+    private func refuse(
+        _ connection: FrontConnection, code: UInt16 = SignalingCloseCode.signalingError, reason: String,
+        channel: String
+    ) {
+        counters.refusedConnects += 1
         report(ServerEvent(kind: .refused, at: loop.now, channelID: channel, connectionID: "", detail: reason))
-        connection.closeWebSocket(code: SignalingCloseCode.signalingError, reason: reason)
+        connection.isOver = true
+        connection.closeWebSocket(code: code, reason: reason)
     }
 
     // MARK: From the media loops
@@ -168,6 +311,19 @@ actor SignalingFront {
         connection.connectionID = nil
         connection.isOver = true
         connection.closeWebSocket(code: SignalingCloseCode.normal, reason: "")
+    }
+
+    func deliver(_ notice: WebhookNotice) {
+        webhooks?.deliver(notice, settings: settings, now: loop.now) { answer in
+            // Isolated to this actor; `stop()` breaks the circle.
+            guard notice.type == "session.created" else { return }
+            self.sessionAnswered(answer, channelID: notice.channelID)
+        }
+    }
+
+    /// A session webhook may set filters and metadata for the whole channel.
+    private func sessionAnswered(_ answer: JSONObject, channelID: String) {
+        toMedia(mediaLoop(for: channelID)) { $0.sessionAnswered(answer, channelID: channelID) }
     }
 
     private func toMedia(_ target: MediaLoop?, _ body: @escaping @Sendable (isolated MediaLoop) -> Void) {

@@ -70,6 +70,7 @@ enum ExitStatus: Int32, Sendable, CaseIterable {
     case sessionDescription = 81
     case ice = 82
     case dtls = 83
+    case media = 84
     case interrupted = 130
 
     var meaning: String {
@@ -89,6 +90,7 @@ enum ExitStatus: Int32, Sendable, CaseIterable {
         case .sessionDescription: "the server's offer cannot be used"
         case .ice: "no network path for media and data (ICE failed)"
         case .dtls: "DTLS failed on the media path"
+        case .media: "connected, but data channels or media did not come"
         case .interrupted: "ended by Ctrl-C before the job was done"
         }
     }

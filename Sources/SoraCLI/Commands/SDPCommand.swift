@@ -12,7 +12,8 @@ enum SDPCommand {
         name: "explain",
         abstract: "Explains a session description in plain words and says what will fail.",
         discussion: """
-            FILE holds SDP, or JSON of signaling messages with SDP in them. ICE credentials and TURN passwords are masked.
+            FILE holds SDP, or JSON of signaling messages with SDP in them. ICE credentials and TURN passwords are
+            masked.
             Exits with 81 if the description cannot work.
             """,
         options: [.flag("json", "Prints one JSON object for each description.")],

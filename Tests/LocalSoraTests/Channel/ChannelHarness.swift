@@ -18,6 +18,8 @@ final class ChannelHarness {
     private var active: [SimulatedClient] = []
     private var removedAt: [ConnectionID: Instant] = [:]
     private(set) var events: [ServerEvent] = []
+    /// Datagrams that the channel has sent.
+    private(set) var transmitted = 0
     private(set) var connectionEvents: [ConnectionEvent] = []
     private(set) var removed: [ConnectionID] = []
     private var uplinks: [ConnectionID: EmulatedLink<[UInt8]>] = [:]
@@ -151,6 +153,7 @@ final class ChannelHarness {
             client(id)?.webSocketReset()
             channel.webSocketClosed(id, code: 1006, now: now)
         case .transmit(let id, let datagram):
+            transmitted += 1
             if dropDown?(id, datagram.payload) ?? false { return }
             downlinks[id]?.send(datagram.payload, now: now)
         case .removed(let id):

@@ -181,4 +181,55 @@ import Testing
         let skew = videoTime.duration(since: audioTime)
         #expect(abs(skew.inMilliseconds) < 5, "\(skew)")
     }
+
+    /// SRV2: a member on a thin link gets less; the others notice nothing.
+    @Test func thinLinkConcernsNobodyElse() throws {
+        let harness = try ChannelHarness()
+        let publisher = try harness.joined(ChannelHarness.connect(.sendonly) { $0.simulcast = true })
+        let source = MediaSource(publisher)
+        source.frameSizes = [500, 1500, 4500]
+        let wish: (inout ConnectMessage) -> Void = { $0.simulcastRequestRID = .r2 }
+        let thin = try harness.joined(
+            ChannelHarness.connect(.recvonly, audio: false, wish))
+        let good = try harness.joined(ChannelHarness.connect(.recvonly, audio: false, wish))
+        harness.play([source], for: .seconds(2))
+        harness.setConditions(
+            of: thin, down: LinkConditions(delay: .milliseconds(20), bitsPerSecond: 300_000, queueBytes: 30_000))
+        harness.play([source], for: .seconds(15))
+        let layers = StreamCheck(thin.packets(from: publisher.id, .video)).layers.suffix(30)
+        #expect(!layers.isEmpty && layers.allSatisfy { $0 < 2 }, "\(layers)")
+        let check = StreamCheck(good.packets(from: publisher.id, .video))
+        #expect(check.faults.isEmpty, "\(check.faults)")
+        #expect(check.layers.suffix(300).allSatisfy { $0 == 2 })
+        #expect(check.longestFreeze < .milliseconds(100))
+    }
+
+    /// SAF2, SAF3: strangers and forgers get no answer and change nothing.
+    @Test func strangersGetNoAnswer() throws {
+        let harness = try ChannelHarness()
+        let publisher = try harness.joined(ChannelHarness.connect(.sendonly))
+        let viewer = try harness.joined(ChannelHarness.connect(.recvonly))
+        let source = MediaSource(publisher)
+        harness.play([source], for: .milliseconds(500))
+        var random = RandomSource(seed: 8)
+        let stranger = SocketAddress(.v4(0x0B00_0001), port: 77)
+        for first in [0, 1, 20, 22, 23, 64, 128, 129, 200] {
+            for length in [1, 8, 20, 100, 1200] {
+                for remote in [stranger, publisher.address] {
+                    var payload = random.bytes(length)
+                    payload[0] = UInt8(first)
+                    let before = harness.transmitted
+                    harness.perform {
+                        $0.handle(
+                            Datagram(socket: SocketID(0), remote: remote, payload: payload), for: publisher.id, now: $1)
+                    }
+                    #expect(harness.transmitted == before, "\(first) \(length)")
+                }
+            }
+        }
+        harness.play([source], for: .seconds(1))
+        let check = StreamCheck(viewer.packets(from: publisher.id, .video))
+        #expect(check.faults.isEmpty)
+        #expect(check.frames.count > 40)
+    }
 }

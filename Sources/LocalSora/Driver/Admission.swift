@@ -1,0 +1,158 @@
+import SoraCrypto
+import SoraMessages
+import SoraWire
+
+/// A client on its way in: what it asked for, and what it gets.
+struct Admission: Sendable {
+    let id: ConnectionID
+    private(set) var connect: ConnectMessage
+    private(set) var grant: ConnectionGrant
+    /// Goes with event webhooks.
+    private(set) var eventMetadata: JSONValue?
+
+    init(connect: ConnectMessage, id: ConnectionID, settings: ChannelSettings) {
+        self.connect = connect
+        self.id = id
+        grant = ConnectionGrant(connect, connectionID: id, settings: settings)
+    }
+
+    // MARK: Access tokens
+
+    /// Checks `metadata.access_token` and applies its claims.
+    /// - Parameter wallClock: seconds since 1970.
+    mutating func checkToken(_ configuration: ServerConfiguration, wallClock: Double) throws(ConnectRejection) {
+        guard configuration.tokenSecret != nil || configuration.acceptsUncheckedTokens else { return }
+        guard let text = connect.metadata?.objectValue?["access_token"]?.stringValue else {
+            if configuration.tokenSecret == nil { return }
+            throw ConnectRejection(reason: "ACCESS-TOKEN-REQUIRED")
+        }
+        let token: AccessToken
+        do throws(AccessToken.Failure) {
+            token = try AccessToken(text, secret: configuration.tokenSecret, wallClock: wallClock)
+        } catch {
+            throw ConnectRejection(reason: error.rawValue)
+        }
+        if let channel = token.claims["channel_id"], channel.stringValue != connect.channelID {
+            throw ConnectRejection(reason: "ACCESS-TOKEN-FOR-ANOTHER-CHANNEL")
+        }
+        try apply(token.claims)
+    }
+
+    // MARK: Auth webhook
+
+    /// - Parameter answer: nil if there was none, or none that could be used.
+    mutating func apply(webhookAnswer answer: JSONObject?, settings: ChannelSettings) throws(ConnectRejection) {
+        guard let answer, let allowed = answer["allowed"]?.boolValue else {
+            throw ConnectRejection(reason: SignalingReason.internalError)
+        }
+        guard allowed else {
+            throw ConnectRejection(reason: answer["reason"]?.stringValue ?? "REJECTED")
+        }
+        try apply(answer)
+    }
+
+    /// Applies the keys of spec section 9.3, which override what the client asked for. Others are ignored.
+    mutating func apply(_ values: JSONObject) throws(ConnectRejection) {
+        var reader = GrantReader(values)
+        reader.set("client_id", &grant.clientID)
+        reader.set("bundle_id", &grant.bundleID)
+        reader.set("audio", &grant.audio)
+        reader.set("audio_codec_type", &grant.audioCodec)
+        reader.set("audio_bit_rate", &grant.audioBitRate)
+        reader.set("video", &grant.video)
+        reader.set("video_codec_type", &grant.videoCodec)
+        reader.set("video_bit_rate", &grant.videoBitRate)
+        reader.set("simulcast", &grant.simulcast)
+        reader.set("simulcast_rid", &grant.simulcastRequestRID)
+        reader.set("simulcast_request_rid", &grant.simulcastRequestRID)
+        reader.set("simulcast_encodings", &grant.simulcastEncodings)
+        reader.set("simulcast_rpc_rids", &grant.simulcastRPCRids)
+        reader.set("rpc_methods", &grant.rpcMethods)
+        reader.set("spotlight", &grant.spotlight)
+        reader.set("spotlight_number", &grant.spotlightNumber)
+        reader.set("spotlight_focus_rid", &grant.spotlightRIDs.focus)
+        reader.set("spotlight_unfocus_rid", &grant.spotlightRIDs.unfocus)
+        reader.set("spotlight_encodings", &grant.spotlightEncodings)
+        reader.set("data_channel_signaling", &grant.dataChannelSignaling)
+        reader.set("ignore_disconnect_websocket", &grant.ignoreDisconnectWebSocket)
+        reader.set("data_channels", &grant.dataChannels)
+        reader.set("signaling_notify", &grant.notifies)
+        reader.set("forwarding_filters", &grant.forwardingFilters)
+        reader.set("signaling_notify_metadata", &grant.authzMetadata)
+        reader.set("metadata", &grant.metadata)
+        reader.set("event_metadata", &eventMetadata)
+        var seconds: Double?
+        reader.set("connection_lifetime", &seconds)
+        if let seconds, seconds > 0, seconds < 1e9 { grant.lifetime = .milliseconds(Int64(seconds * 1000)) }
+        applyParameters(&reader)
+        if let key = reader.mistyped {
+            throw ConnectRejection(reason: "INVALID-AUTH-RESULT-" + key.uppercased().replacing("_", with: "-"))
+        }
+        if !grant.dataChannelSignaling {
+            grant.ignoreDisconnectWebSocket = false
+            grant.dataChannels = []
+            grant.rpcMethods = []
+        }
+        try validate()
+    }
+
+    /// Codec parameters are read from `connect` later; what was granted stands there instead.
+    private mutating func applyParameters(_ reader: inout GrantReader) {
+        var opus: OpusParameters?
+        reader.set("audio_opus_params", &opus)
+        if let opus {
+            var wishes = connect.audio?.wishes ?? AudioWishes()
+            wishes.opusParams = opus
+            connect.audio = .wishes(wishes)
+        }
+        var wishes = connect.video?.wishes ?? VideoWishes()
+        let before = wishes
+        reader.set("video_vp9_params", &wishes.vp9Params)
+        reader.set("video_av1_params", &wishes.av1Params)
+        reader.set("video_h264_params", &wishes.h264Params)
+        reader.set("video_h265_params", &wishes.h265Params)
+        if wishes != before { connect.video = .wishes(wishes) }
+    }
+
+    /// What is granted must be as sound as what a client may ask for.
+    private func validate() throws(ConnectRejection) {
+        var check = connect
+        check.clientID = grant.clientID
+        check.bundleID = grant.bundleID
+        var video = check.video?.wishes ?? VideoWishes()
+        video.codecType = grant.videoCodec
+        video.bitRate = grant.videoBitRate
+        check.video = grant.video ? .wishes(video) : .enabled(false)
+        var audio = check.audio?.wishes ?? AudioWishes()
+        audio.codecType = grant.audioCodec
+        audio.bitRate = grant.audioBitRate
+        check.audio = grant.audio ? .wishes(audio) : .enabled(false)
+        check.spotlight = grant.spotlight
+        check.spotlightNumber = grant.spotlightNumber
+        check.spotlightFocusRID = nil
+        check.spotlightUnfocusRID = nil
+        check.dataChannelSignaling = grant.dataChannelSignaling
+        check.dataChannels = grant.dataChannels.isEmpty ? nil : grant.dataChannels
+        check.forwardingFilter = nil
+        check.forwardingFilters = grant.forwardingFilters.isEmpty ? nil : grant.forwardingFilters
+        try check.validate()
+    }
+}
+
+/// Takes granted values out of an object and remembers the first of a wrong type.
+private struct GrantReader {
+    private let values: JSONObject
+    private(set) var mistyped: String?
+
+    init(_ values: JSONObject) { self.values = values }
+
+    mutating func set<Value: JSONConvertible>(_ key: String, _ target: inout Value) {
+        guard let json = values[key], !json.isNull else { return }
+        if let value = Value(json: json) { target = value } else { mistyped = mistyped ?? key }
+    }
+
+    mutating func set<Value: JSONConvertible>(_ key: String, _ target: inout Value?) {
+        guard let json = values[key], !json.isNull else { return }
+        if let value = Value(json: json) { target = value } else { mistyped = mistyped ?? key }
+    }
+}

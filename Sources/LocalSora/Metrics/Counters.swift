@@ -1,0 +1,83 @@
+import SoraMessages
+import SoraWire
+
+/// What a media loop remembers of a connection for webhooks, counters and faults, beside what the channel
+/// tells with each event.
+struct ConnectionWatch {
+    let channelID: String
+    let clientID: String
+    let client: SoraClientInformation
+    let eventMetadata: JSONValue?
+    var isAnnounced = false
+}
+
+/// What it remembers of a session.
+struct SessionWatch {
+    let createdAt: Instant
+    /// Connections that were there, at most the first thousand.
+    var connections: [JSONValue] = []
+    var metadata: JSONValue?
+}
+
+/// What one media loop counts since its start. Packets are datagrams.
+struct LoopCounters: Sendable {
+    var receivedPackets = 0
+    var receivedBytes = 0
+    var sentPackets = 0
+    var sentBytes = 0
+    /// From nobody that is known.
+    var unknownPackets = 0
+    /// Connections that came up.
+    var createdConnections = 0
+    var updatedConnections = 0
+    var destroyedConnections = 0
+    /// Connections that ended before they came up.
+    var failedConnections = 0
+    var createdSessions = 0
+    var destroyedSessions = 0
+    var durationSeconds = 0.0
+    var setupMilliseconds = 0.0
+    var relayedMessages = 0
+    var droppedMessages = 0
+    var rpcCalls = 0
+    var protocolErrors = 0
+    var successfulClients: [String: Int] = [:]
+    var failedClients: [String: Int] = [:]
+
+    static func + (a: LoopCounters, b: LoopCounters) -> LoopCounters {
+        var sum = a
+        sum.receivedPackets += b.receivedPackets
+        sum.receivedBytes += b.receivedBytes
+        sum.sentPackets += b.sentPackets
+        sum.sentBytes += b.sentBytes
+        sum.unknownPackets += b.unknownPackets
+        sum.createdConnections += b.createdConnections
+        sum.updatedConnections += b.updatedConnections
+        sum.destroyedConnections += b.destroyedConnections
+        sum.failedConnections += b.failedConnections
+        sum.createdSessions += b.createdSessions
+        sum.destroyedSessions += b.destroyedSessions
+        sum.durationSeconds += b.durationSeconds
+        sum.setupMilliseconds += b.setupMilliseconds
+        sum.relayedMessages += b.relayedMessages
+        sum.droppedMessages += b.droppedMessages
+        sum.rpcCalls += b.rpcCalls
+        sum.protocolErrors += b.protocolErrors
+        sum.successfulClients.merge(b.successfulClients, uniquingKeysWith: +)
+        sum.failedClients.merge(b.failedClients, uniquingKeysWith: +)
+        return sum
+    }
+}
+
+/// What the front counts since its start.
+struct FrontCounters: Sendable {
+    var acceptedSockets = 0
+    /// Closed at once for a limit.
+    var refusedSockets = 0
+    var httpRequests = 0
+    var apiCalls = 0
+    var failedAPICalls = 0
+    var refusedConnects = 0
+    var webhookPermissions = 0
+    var webhookDenials = 0
+}

@@ -1,0 +1,5 @@
+extension Page {
+    static let css = ##"""
+        A local Sora server.
+        """##
+}

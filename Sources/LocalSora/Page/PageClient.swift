@@ -1,0 +1,5 @@
+extension Page {
+    static let client = ##"""
+        A local Sora server.
+        """##
+}

@@ -1,0 +1,5 @@
+extension Page {
+    static let html = ##"""
+        A local Sora server.
+        """##
+}

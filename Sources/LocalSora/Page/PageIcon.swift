@@ -1,0 +1,5 @@
+extension Page {
+    static let icon = ##"""
+        A local Sora server.
+        """##
+}

@@ -1,0 +1,5 @@
+extension Page {
+    static let script = ##"""
+        A local Sora server.
+        """##
+}

@@ -1,0 +1,306 @@
+import LocalSora
+import SoraHTTP
+import SoraMessages
+import SoraWire
+import Testing
+
+@Suite("Fault injection") struct FaultTests {
+    private static let chat = DataChannelDefinition(label: "#chat", direction: .sendrecv)
+
+    // MARK: Stages
+
+    @Test func refusesAtEachStageTheGivenNumberOfTimes() async throws {
+        for stage in Fault.Stage.allCases {
+            try await withServer {
+                $0.faults = [Fault(.refuse(stage, code: 4490, reason: "BUSY"), times: 1)]
+            } _: { server in
+                try await withClient { client in
+                    switch stage {
+                    case .tcp, .http:
+                        _ = await #expect(throws: (any Error).self, "\(stage)") {
+                            try await client.open(server.signalingURL)
+                        }
+                    case .connect, .answer, .media:
+                        try await client.join(server.signalingURL, ChannelHarness.messaging())
+                        let closure = await client.closed()
+                        #expect(closure?.code == 4490, "\(stage)")
+                        #expect(closure?.reason == "BUSY", "\(stage)")
+                        #expect(await client.texts.contains { $0.contains("\"offer\"") } == (stage != .connect))
+                    }
+                }
+                // The next attempt succeeds: what a reconnecting client must find.
+                try await withClient { client in
+                    try await client.join(server.signalingURL, ChannelHarness.messaging())
+                    #expect(await client.isUp(), "\(stage)")
+                }
+            }
+        }
+    }
+
+    @Test func refusedUpgradeHasTheGivenStatus() async throws {
+        try await withServer {
+            $0.faults = [Fault(.refuse(.http, code: 429, reason: ""))]
+        } _: { server in
+            try await withClient { client in
+                _ = await #expect(throws: (any Error).self) { try await client.open(server.signalingURL) }
+                #expect(String(decoding: await client.received, as: UTF8.self).hasPrefix("HTTP/1.1 429 "))
+            }
+        }
+    }
+
+    @Test func silentServerKeepsTheSocketAndSaysNothing() async throws {
+        for stage in [Fault.Stage.tcp, .http, .connect, .answer, .media] {
+            try await withServer {
+                $0.connectTimeout = .milliseconds(100)
+                $0.faults = [Fault(.silence(stage))]
+            } _: { server in
+                try await withClient { client in
+                    switch stage {
+                    case .tcp, .http:
+                        try await client.dial(port: server.port)
+                        #expect(
+                            await client.request("GET", "/signaling", headers: Self.upgrade, within: .milliseconds(300))
+                                == nil)
+                    default:
+                        try await client.join(server.signalingURL, ChannelHarness.messaging())
+                        #expect(await client.isUp(within: .milliseconds(300)) == false)
+                        #expect(await client.texts.isEmpty == (stage == .connect))
+                    }
+                    #expect(await client.isGone == false, "\(stage)")
+                }
+            }
+        }
+    }
+
+    private static let upgrade: HTTPHeaders = [
+        "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    ]
+
+    @Test func redirectLoopPointsToItself() async throws {
+        try await withServer {
+            $0.faults = [Fault(.redirect(to: nil))]
+        } _: { server in
+            for _ in 0..<3 {
+                try await withClient { client in
+                    try await client.join(server.signalingURL, ChannelHarness.messaging { $0.redirect = true })
+                    #expect(await client.message("redirect")?["location"]?.stringValue == server.signalingURL)
+                    #expect(await client.closed()?.code == 1000)
+                }
+            }
+        }
+    }
+
+    // MARK: Messages
+
+    @Test func lateSwitchedComesLate() async throws {
+        try await withServer {
+            $0.faults = [Fault(.delayMessages(types: ["switched"], by: .seconds(1)))]
+        } _: { server in
+            try await withClient { client in
+                try await client.join(server.signalingURL, ChannelHarness.messaging())
+                #expect(await client.isUp())
+                #expect(await client.texts.contains { $0.contains("switched") } == false)
+                #expect(await client.message("switched") != nil)
+            }
+        }
+    }
+
+    @Test func droppedMessagesNeverCome() async throws {
+        try await withServer {
+            $0.faults = [Fault(.dropMessages(types: ["switched"]))]
+        } _: { server in
+            try await withClient { client in
+                try await client.join(server.signalingURL, ChannelHarness.messaging())
+                #expect(await client.isUp())
+                #expect(await client.message("switched", within: .milliseconds(100)) == nil)
+            }
+        }
+    }
+
+    // MARK: Ends
+
+    @Test func closesWithAnyCodeAfterBeingUp() async throws {
+        try await withServer {
+            $0.faults = [Fault(.close(after: .milliseconds(50), code: 4321, reason: "TESTED"))]
+        } _: { server in
+            try await withClient { client in
+                try await client.join(server.signalingURL, ChannelHarness.messaging())
+                #expect(await client.isUp())
+                let closure = await client.closed()
+                #expect(closure?.code == 4321)
+                #expect(closure?.reason == "TESTED")
+            }
+        }
+    }
+
+    @Test func resetCutsTheSocketWithoutACloseFrame() async throws {
+        try await withServer {
+            $0.faults = [Fault(.reset(after: .zero))]
+        } _: { server in
+            try await withClient { client in
+                try await client.join(server.signalingURL, ChannelHarness.messaging())
+                #expect(await client.wait { $0.isGone })
+                #expect(await client.closure?.code == 1006)
+            }
+        }
+    }
+
+    @Test func oneDataChannelIsClosed() async throws {
+        try await withServer {
+            $0.faults = [Fault(.closeDataChannel(label: "push", after: .zero))]
+        } _: { server in
+            try await withClient { client in
+                try await client.join(server.signalingURL, ChannelHarness.messaging())
+                #expect(
+                    await client.wait { client in
+                        client.peer?.log.contains { if case .channelClosed("push") = $0 { true } else { false } }
+                            ?? false
+                    })
+                #expect(await client.closure == nil)
+            }
+        }
+    }
+
+    // MARK: Network
+
+    private func roundTrip(_ conditions: Fault.NetworkConditions) async throws -> Duration? {
+        try await withServer {
+            $0.faults = [Fault(.network(upload: conditions, download: conditions), clientID: "slow")]
+        } _: {
+            server -> Duration? in
+            let quick = try WireClient()
+            let slow = try WireClient()
+            defer {
+                quick.close()
+                slow.close()
+            }
+            try await quick.join(server.signalingURL, ChannelHarness.messaging([Self.chat]))
+            #expect(await quick.isUp())
+            try await slow.join(server.signalingURL, ChannelHarness.messaging([Self.chat]) { $0.clientID = "slow" })
+            guard await slow.isUp(within: .seconds(20)) else { return nil }
+            let clock = ContinuousClock()
+            let start = clock.now
+            _ = await quick.withPeer { $0.send(data: [1], label: "#chat", now: $1) }
+            guard await slow.wait(until: { $0.peer?.data("#chat") == [[1]] }) else { return nil }
+            return clock.now - start
+        }
+    }
+
+    @Test func delayHoldsPacketsBack() async throws {
+        var conditions = Fault.NetworkConditions()
+        conditions.delay = .milliseconds(150)
+        let time = try #require(try await roundTrip(conditions))
+        #expect(time >= .milliseconds(150))
+    }
+
+    @Test func lossDuplicationReorderingAndCorruptionAreSurvived() async throws {
+        var conditions = Fault.NetworkConditions()
+        conditions.loss = 0.1
+        conditions.duplication = 0.2
+        conditions.reordering = 0.2
+        conditions.corruption = 0.05
+        conditions.jitter = .milliseconds(5)
+        #expect(try await roundTrip(conditions) != nil)
+    }
+
+    @Test func rateHoldsLargeMessagesBack() async throws {
+        var conditions = Fault.NetworkConditions()
+        conditions.kilobitsPerSecond = 400
+        try await withServer {
+            $0.faults = [Fault(.network(upload: .init(), download: conditions), clientID: "slow")]
+        } _: { server in
+            let quick = try WireClient()
+            let slow = try WireClient()
+            defer {
+                quick.close()
+                slow.close()
+            }
+            try await quick.join(server.signalingURL, ChannelHarness.messaging([Self.chat]))
+            #expect(await quick.isUp())
+            try await slow.join(server.signalingURL, ChannelHarness.messaging([Self.chat]) { $0.clientID = "slow" })
+            #expect(await slow.isUp(within: .seconds(20)))
+            let clock = ContinuousClock()
+            let start = clock.now
+            // 25,000 bytes at 400 kbit/s take half a second.
+            _ = await quick.withPeer { $0.send(data: [UInt8](repeating: 7, count: 25_000), label: "#chat", now: $1) }
+            #expect(await slow.wait { $0.peer?.data("#chat").first?.count == 25_000 })
+            #expect(clock.now - start >= .milliseconds(400))
+        }
+    }
+
+    @Test func faultsReachConnectionsThatAreThereAndAreTakenBack() async throws {
+        try await withServer { server in
+            let first = try WireClient()
+            let second = try WireClient()
+            defer {
+                first.close()
+                second.close()
+            }
+            try await first.join(server.signalingURL, ChannelHarness.messaging([Self.chat]))
+            #expect(await first.isUp())
+            try await second.join(server.signalingURL, ChannelHarness.messaging([Self.chat]))
+            #expect(await second.isUp())
+            let id = await second.message("offer")?["connection_id"]?.stringValue
+            var dead = Fault.NetworkConditions()
+            dead.loss = 1
+            #expect(await server.inject(Fault(.network(upload: dead, download: dead), connectionID: id)) == 1)
+            _ = await first.withPeer { $0.send(data: [1], label: "#chat", now: $1) }
+            #expect(await second.wait(.milliseconds(200)) { $0.peer?.data("#chat").isEmpty == false } == false)
+            await server.removeFaults()
+            #expect(await second.wait { $0.peer?.data("#chat") == [[1]] })
+        }
+    }
+
+    @Test func apiInjectsListsAndRemovesFaults() async throws {
+        try await withServer { server in
+            let body: JSONObject = ["fault": "refuse", "stage": "connect", "reason": "BUSY", "times": 1]
+            let injected = try await server.call("LocalSora.InjectFault", body).json.objectValue
+            #expect(injected?["connections"] == 0)
+            let list = try await server.call("LocalSora.ListFaults").json.arrayValue
+            #expect(list?.first?.objectValue?["reason"] == "BUSY")
+            #expect(try await server.call("LocalSora.RemoveFaults").json == ["removed": 1])
+            try await withClient { client in
+                try await client.join(server.signalingURL, ChannelHarness.messaging())
+                #expect(await client.isUp())
+            }
+            let wrong = try await server.call("LocalSora.InjectFault", ["fault": "flood"])
+            #expect(wrong.json.objectValue?["error_type"] == "INVALID-PARAMETER")
+        }
+    }
+
+    // MARK: Descriptions
+
+    @Test func flagsDescribeFaults() throws {
+        var conditions = Fault.NetworkConditions()
+        conditions.loss = 0.1
+        conditions.delay = .milliseconds(50)
+        conditions.kilobitsPerSecond = 300
+        #expect(
+            try Fault(parsing: "fault=network,loss=0.1,delay_ms=50,rate_kbps=300,direction=down,client_id=7")
+                == Fault(.network(upload: .init(), download: conditions), clientID: "7"))
+        #expect(
+            try Fault(parsing: "fault=drop,types=ping+notify,times=3")
+                == Fault(.dropMessages(types: ["ping", "notify"]), times: 3))
+        #expect(
+            try Fault(parsing: "fault=refuse,stage=http,code=503")
+                == Fault(.refuse(.http, code: 503, reason: "INTERNAL-ERROR")))
+    }
+
+    @Test(arguments: [
+        ("", "key 'fault' is missing"), ("loss", "is not key=value"), ("fault=flood", "there is no fault 'flood'"),
+        ("fault=network,loss=2", "key 'loss' is not between 0 and 1"),
+        ("fault=network,los=0.5", "key 'los' does not belong to this fault"),
+        ("fault=refuse,stage=moon", "stage 'moon'"), ("fault=delay", "key 'delay_ms' is missing"),
+        ("fault=network,direction=sideways", "direction 'sideways'"),
+        ("fault=network,delay_ms=-1", "key 'delay_ms' is not a number"),
+    ])
+    func wrongDescriptionsSayWhatIsWrong(text: String, complaint: String) {
+        #expect(throws: Fault.ParseError.self) { try Fault(parsing: text) }
+        do {
+            _ = try Fault(parsing: text)
+        } catch {
+            #expect(error.description.contains(complaint), "\(error)")
+        }
+    }
+}
