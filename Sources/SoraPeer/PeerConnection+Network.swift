@@ -28,7 +28,7 @@ extension PeerConnection {
     package var iceStatistics: ICEStatistics { ice.statistics }
 
     /// What became of each STUN and TURN server.
-    package var iceServerReports: [ICEServerReport] { ice.serverReports }
+    package var iceServerReports: [ICEServerReport] { hasEnded ? lastServerReports : ice.serverReports }
 
     /// Why ICE failed, for users; nil while it has not.
     package var iceFailureReason: String? { hasEnded ? lastICEFailureReason : ice.failureReason }
@@ -36,6 +36,7 @@ extension PeerConnection {
     /// Gives relays back and closes connections, while there is still somebody to carry that out.
     func closeNetwork(now: Instant) {
         lastICEFailureReason = ice.failureReason
+        lastServerReports = ice.serverReports
         ice.close(now: now)
         while let output = ice.poll() {
             switch output {

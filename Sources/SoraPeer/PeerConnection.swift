@@ -58,6 +58,7 @@ package final class PeerConnection {
     let ice: ICEAgent
     /// Kept from before ICE was closed.
     var lastICEFailureReason: String?
+    var lastServerReports: [ICEServerReport] = []
     var dtls: DTLSEndpoint?
     /// The handshake is done and the peer's certificate matched its description.
     package internal(set) var dtlsIsConnected = false

@@ -40,7 +40,7 @@ extension Examination {
         }
         let advice = advice(for: worst)
         let summary = "\(worst.server): \(worst.reason.isEmpty ? "no answer within \(limitText)" : worst.reason)"
-        if working.isEmpty, peer?.configuration.ice.transportPolicy == .relay || course.iceConnectedAt == nil {
+        if working.isEmpty, peer?.configuration.ice.transportPolicy == .relay {
             throw fail(
                 .turn, since: start, summary, details: details, advice: advice,
                 failure: worst.reason.isEmpty || worst.isSilent ? .timedOut : .refused)
@@ -66,14 +66,14 @@ extension Examination {
 
     private func advice(for report: ICEServerReport) -> String {
         let reason = report.reason.lowercased()
-        if reason.contains("tls") {
+        if reason.hasPrefix("tls:") {
             let chain = report.address.flatMap { network?.refusedCertificates[$0] } ?? []
             let names = chain.first.map { " (it shows \($0))" } ?? ""
             return reason.contains("valid for")
                 ? "the certificate of the TURN server is for other names\(names): use a name of it in the turns: URL"
                 : "check the certificate of the TURN server\(names) and the CA certificates here"
         }
-        if reason.contains("401") || reason.contains("credential") || reason.contains("441") {
+        if ["(401)", "answered 401", "answered 441", "credential"].contains(where: { reason.contains($0) }) {
             return
                 "the TURN server refuses user name and password of the offer: check that Sora and the TURN server "
                 + "share "
@@ -81,7 +81,7 @@ extension Examination {
         }
         if reason.contains("name has no address") { return "check the host name in the turn: URL of the offer" }
         if reason.contains("refused by") { return "nothing listens there: check the port of the TURN server" }
-        if reason.contains("486") || reason.contains("508") {
+        if reason.contains("answered 486") || reason.contains("answered 508") {
             return "the TURN server is full: raise its quota or port range"
         }
         if report.server.transport == .udp {
@@ -127,8 +127,10 @@ extension Examination {
                 "packets arrive in one direction only: a firewall or NAT drops the other; check the rules for UDP "
                 + "between both"
         }
+        let isRelayless = !course.servers.isEmpty && !course.servers.contains { $0.status == .succeeded }
         throw fail(
-            .ice, since: start, summary, details: details, advice: advice,
+            .ice, since: start, summary, details: details,
+            advice: advice + (isRelayless ? "; no TURN server answers either: see the stage turn" : ""),
             failure: course.ended == nil ? .timedOut : .other)
     }
 

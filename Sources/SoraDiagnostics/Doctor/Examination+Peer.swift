@@ -61,6 +61,7 @@ extension Examination {
             course.ended = .some(error)
             course.endedAt = now
             course.iceFailure = peer?.iceFailureReason
+            if let reports = peer?.iceServerReports, !reports.isEmpty { course.servers = reports }
         default: break
         }
     }

@@ -74,11 +74,32 @@ extension Examination {
                     + "balancer "
                     + "keeps the request", failure: .timedOut)
         }
-        let speaksTLS = !location.isSecure && dialing.beginning.first == 0x15
+        var speaksTLS = false
+        if !location.isSecure {
+            speaksTLS = dialing.beginning.first == 0x15
+            if dialing.beginning.isEmpty { speaksTLS = await answersInTLS(location) }
+        }
         throw fail(
-            .upgrade, since: start, speaksTLS ? "the server answered with TLS" : "\(error)",
+            .upgrade, since: start, speaksTLS ? "the port speaks TLS" : "\(error)",
             advice: speaksTLS ? "use wss:// instead of ws://" : Examination.advice(for: error, location),
             failure: Examination.isRefusal(error) ? .refused : .malformed)
+    }
+
+    /// Whether a server that hung up on plain HTTP takes TLS on the same port.
+    private func answersInTLS(_ location: HTTPLocation) async -> Bool {
+        guard configuration.proxy == nil, let context = try? TLSContext(client: .init(trust: .anything)) else {
+            return false
+        }
+        dialing = Dialing()
+        let target = StreamDialer.Target(host: location.host, port: location.port, tls: context)
+        let dialer = StreamDialer(target, on: loop, deadline: now + .seconds(2)) { result in
+            if case .success(let stream) = result { stream.close() }
+            self.dialing.takesTLS = (try? result.get()) != nil
+            self.changed()
+        }
+        _ = await until(now + .seconds(3)) { self.dialing.takesTLS != nil }
+        dialer.cancel()
+        return dialing.takesTLS ?? false
     }
 
     private func continueHandshake(_ event: StreamEvent) {

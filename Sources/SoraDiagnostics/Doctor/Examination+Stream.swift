@@ -18,6 +18,8 @@ struct Dialing {
     var tlsFailure: NetworkError??
     var handshake: WebSocketClientHandshake?
     var handshakeError: WebSocketHandshakeError?
+    /// What a probe for TLS found.
+    var takesTLS: Bool?
     /// The first bytes of the answer to the handshake.
     var beginning: [UInt8] = []
 

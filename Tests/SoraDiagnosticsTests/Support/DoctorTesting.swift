@@ -6,7 +6,7 @@ import Testing
 @testable import SoraDiagnostics
 
 /// Runs the doctor against one URL.
-func diagnose(
+func examine(
     _ url: String, timeout: Duration = .seconds(2), _ change: (inout DoctorConfiguration) -> Void = { _ in }
 ) async throws -> Diagnosis {
     var configuration = DoctorConfiguration(urls: [url], channelID: "doctor-test")
