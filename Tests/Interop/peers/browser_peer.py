@@ -2,7 +2,8 @@
 
 The page (browser_peer.html) follows the message patterns of the JavaScript SDK.
 Commands: connect {options}, send {label, base64 | size + seed}, rpc {message}, media, stats,
-screenshot {path}, disconnect, exit; evaluate {script}.
+screenshot {path}, disconnect, exit; evaluate {script}; goto {url}, viewport {width, height} and press {key}
+for any other page.
 """
 
 import base64
@@ -83,6 +84,12 @@ def main():
                 emit("evaluated", value=page.evaluate(command["script"]))
             elif do == "send":
                 page.evaluate("([label, data]) => peer.send(label, data)", [command["label"], payload_of(command)])
+            elif do == "viewport":
+                page.set_viewport_size({"width": command["width"], "height": command["height"]})
+                emit("resized")
+            elif do == "press":
+                page.keyboard.press(command["key"])
+                emit("pressed")
             elif do == "goto":
                 page.goto(command["url"])
                 emit("loaded")

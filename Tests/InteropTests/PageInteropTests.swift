@@ -1,0 +1,134 @@
+import Foundation
+import LocalSora
+import Testing
+
+/// The local server's own page in headless Chromium.
+@Suite(.serialized, .enabled(if: Interop.isEnabled, Interop.reason))
+struct PageInteropTests {
+    /// Opens the page with a pattern instead of a camera, and joins.
+    private static func open(_ peer: PeerProcess, _ server: SoraServer, _ query: String) async throws {
+        _ = try await peer.next("ready")
+        try peer.send(["do": "goto", "url": server.pageURL + "?source=pattern&join=1&" + query])
+        _ = try await peer.next("loaded")
+        try await expect(peer, "document.body.dataset.state === 'connected'")
+    }
+
+    /// Waits in the page until `condition` holds, at most 30 s.
+    private static func expect(_ peer: PeerProcess, _ condition: String) async throws {
+        let script = """
+            new Promise((resolve) => {
+              const end = performance.now() + 30000;
+              const look = () => {
+                if (\(condition)) resolve(true);
+                else if (performance.now() > end) resolve(document.body.dataset.state + ": " + document.body.innerText);
+                else setTimeout(look, 50);
+              };
+              look();
+            })
+            """
+        try peer.send(["do": "evaluate", "script": script])
+        let result = try await peer.next("evaluated", within: .seconds(40))
+        #expect(result["value"] as? Bool == true, "\(condition): \(result["value"] ?? "")")
+    }
+
+    private static func evaluate(_ peer: PeerProcess, _ script: String) async throws {
+        try peer.send(["do": "evaluate", "script": script])
+        _ = try await peer.next("evaluated")
+    }
+
+    private static let seesPicture = """
+        [...document.querySelectorAll('.tile:not(.mine) video')].some((v) => v.videoWidth > 0 && v.currentTime > 0)
+        """
+    private static let fits = """
+        document.documentElement.scrollWidth <= innerWidth
+          && [...document.querySelectorAll('.tile')].every((a, i, all) => all.slice(i + 1).every((b) => {
+            const [p, q] = [a.getBoundingClientRect(), b.getBoundingClientRect()];
+            return p.right <= q.left || q.right <= p.left || p.bottom <= q.top || q.bottom <= p.top;
+          }))
+        """
+
+    @Test func twoPagesMeet() async throws {
+        let server = try await Interop.startServer()
+        defer { Task { await server.stop() } }
+        let alice = try PeerProcess(.browser, name: "alice")
+        let bob = try PeerProcess(.browser, name: "bob")
+        try await Self.open(alice, server, "client=alice&microphone=0")
+        try await Self.open(bob, server, "client=bob&microphone=0&dcs=only")
+        for peer in [alice, bob] { try await Self.expect(peer, Self.seesPicture) }
+        try await Self.expect(alice, "document.getElementById('status-text').textContent.includes('2 connections')")
+
+        // Messages, typed with the keyboard.
+        try await Self.evaluate(alice, "document.getElementById('message').focus()")
+        for key in ["H", "i", "Enter"] {
+            try alice.send(["do": "press", "key": key])
+            _ = try await alice.next("pressed")
+        }
+        try await Self.expect(bob, "document.getElementById('messages').innerText.includes('Hi')")
+        try await Self.expect(bob, "document.getElementById('messages').innerText.includes('alice')")
+
+        // Signaling, notifications and statistics are there; tabs follow the arrow keys.
+        try await Self.evaluate(alice, "document.getElementById('tab-chat').focus()")
+        for panel in ["signaling", "notify", "stats"] {
+            try alice.send(["do": "press", "key": "ArrowRight"])
+            _ = try await alice.next("pressed")
+            try await Self.expect(alice, "!document.getElementById('\(panel)').hidden")
+        }
+        try await Self.expect(alice, "document.querySelectorAll('#streams tr').length >= 2")
+        try await Self.expect(alice, "document.getElementById('signaling-log').innerText.includes('offer')")
+        try await Self.expect(alice, "document.getElementById('notify-log').innerText.includes('connection.created')")
+
+        // A phone's size and a desktop's.
+        for (width, height) in [(390, 780), (1400, 860)] {
+            try alice.send(["do": "viewport", "width": width, "height": height])
+            _ = try await alice.next("resized")
+            try await Self.expect(alice, Self.fits)
+            let path = FileManager.default.temporaryDirectory.appending(path: "page-\(width)-\(UUID().uuidString).png")
+            defer { try? FileManager.default.removeItem(at: path) }
+            try alice.send(["do": "screenshot", "path": path.path])
+            _ = try await alice.next("screenshot")
+            #expect(try Data(contentsOf: path).count > 10_000)
+        }
+
+        try await Self.evaluate(bob, "document.getElementById('leave').click()")
+        try await Self.expect(bob, "document.getElementById('status-text').textContent === 'You left'")
+        try await Self.expect(alice, "document.querySelectorAll('.tile').length === 1")
+        #expect(alice.all.contains { $0.name == "page_error" } == false)
+        #expect(bob.all.contains { $0.name == "page_error" } == false)
+        for peer in [alice, bob] { try peer.send(["do": "exit"]) }
+    }
+
+    @Test func simulcastLayerIsChosenInThePage() async throws {
+        let server = try await Interop.startServer()
+        defer { Task { await server.stop() } }
+        let sender = try PeerProcess(.browser, name: "sender")
+        let viewer = try PeerProcess(.browser, name: "viewer")
+        try await Self.open(sender, server, "role=sendonly&simulcast=1&microphone=0&codec=VP8&bitrate=2500")
+        try await Self.open(viewer, server, "role=recvonly&simulcast=1")
+        try await Self.expect(viewer, Self.seesPicture)
+        try await Self.evaluate(
+            viewer,
+            """
+            (() => {
+              const choice = document.querySelector('.tile select');
+              choice.value = 'none';
+              choice.dispatchEvent(new Event('change'));
+            })()
+            """)
+        try await Self.expect(
+            viewer, "document.getElementById('notify-log').textContent.includes('simulcast.switched')")
+        for peer in [sender, viewer] { try peer.send(["do": "exit"]) }
+    }
+
+    @Test func refusalIsShown() async throws {
+        let server = try await Interop.startServer {
+            $0.faults = [Fault(.refuse(.connect, code: 4490, reason: "BUSY-TODAY"))]
+        }
+        defer { Task { await server.stop() } }
+        let peer = try PeerProcess(.browser, name: "refused")
+        _ = try await peer.next("ready")
+        try peer.send(["do": "goto", "url": server.pageURL + "?source=pattern&join=1"])
+        _ = try await peer.next("loaded")
+        try await Self.expect(peer, "document.getElementById('problem').textContent.includes('BUSY-TODAY (4490)')")
+        try peer.send(["do": "exit"])
+    }
+}
