@@ -1,5 +1,6 @@
 import LocalSora
 import SoraMessages
+import SoraNetwork
 import Testing
 
 @testable import SoraDiagnostics
@@ -50,6 +51,46 @@ import Testing
         let left = server.recordedEvents.contains { $0.kind == .left || $0.kind == .disconnected }
         await server.stop()
         #expect(diagnosis.isHealthy, "\(diagnosis.allText)")
+        #expect(left)
+    }
+
+    @Test func leavesNothingBehind() async throws {
+        let server = try await SoraServer.start()
+        let loop = try EventLoop(name: "test-doctor")
+        weak var examination: Examination?
+        do {
+            var configuration = DoctorConfiguration(urls: [], channelID: "leak")
+            configuration.timeout = .seconds(10)
+            let walked = Examination(
+                of: server.signalingURL, configuration: configuration, loop: loop, onReport: { _ in })
+            examination = walked
+            #expect(await walked.run().isHealthy)
+        }
+        loop.stop()
+        await server.stop()
+        #expect(examination == nil)
+    }
+
+    /// CLI5: a signal leaves the server in order, at once.
+    @Test func aCancelledExaminationLeavesTheServer() async throws {
+        var settings = ServerConfiguration()
+        // The stage of data channels waits for this.
+        settings.script = { $0.type == "switched" ? [.drop] : [.pass] }
+        let server = try await SoraServer.start(settings)
+        var configuration = DoctorConfiguration(urls: [server.signalingURL], channelID: "cancel")
+        configuration.timeout = .seconds(60)
+        let (stages, continuation) = AsyncStream.makeStream(of: DoctorStage.self)
+        let task = Task { [configuration] in
+            try await Doctor(configuration).examine(onReport: { continuation.yield($0.stage) })
+        }
+        for await stage in stages where stage == .srtp { break }
+        task.cancel()
+        let diagnosis = try #require(try await task.value.first)
+        let left = server.recordedEvents.contains { $0.kind == .left || $0.kind == .disconnected }
+        await server.stop()
+        #expect(diagnosis.wasInterrupted && diagnosis.failure == nil)
+        #expect(diagnosis.stages.last?.stage == .srtp)
+        #expect(diagnosis.jsonText.contains("interrupted"))
         #expect(left)
     }
 }

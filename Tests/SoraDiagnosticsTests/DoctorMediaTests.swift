@@ -52,6 +52,17 @@ import Testing
         #expect(diagnosis.failure?.advice.contains("127.0.0.1:\(port)") == true)
     }
 
+    @Test func namesAServerThatGivesUpDuringICE() async throws {
+        let diagnosis = try await diagnose(timeout: .seconds(3)) { configuration in
+            configuration.script = { message in
+                guard message.type == "offer" else { return [.pass] }
+                let text = message.text.replacing(#/127\.0\.0\.1 \d+ typ host/#) { _ in "127.0.0.1 9 typ host" }
+                return [.send(text), .closeWebSocket(code: 4490, reason: "TIMEOUT")]
+            }
+        }
+        expect(diagnosis, failsAt: .ice, summary: "4490 TIMEOUT", advice: "its log says why")
+    }
+
     // MARK: TURN
 
     /// Answers every request as a TURN server does that does not know the user.
@@ -163,6 +174,13 @@ import Testing
         #expect(diagnosis.failure?.details.contains("signaling: open") == true)
     }
 
+    @Test func namesASocketThatIsLostBeforeTheSwitch() async throws {
+        let diagnosis = try await diagnose(timeout: .seconds(3)) { configuration in
+            configuration.script = { $0.type == "switched" ? [.resetWebSocket] : [.pass] }
+        }
+        expect(diagnosis, failsAt: .dataChannels, summary: "closed the WebSocket: 1006", advice: "log")
+    }
+
     // MARK: Media
 
     private func diagnose(_ media: MediaServer.Media, timeout: Duration) async throws -> (Diagnosis, Int) {
@@ -182,6 +200,16 @@ import Testing
         #expect(diagnosis.report(.srtp)?.summary.contains("SRTP_AEAD_AES_128_GCM") == true)
         #expect(diagnosis.report(.dataChannels)?.verdict == .skipped)
         #expect(requests > 0)
+    }
+
+    @Test func answersAReOffer() async throws {
+        let server = try await MediaServer.start(.init(offersVideoLater: true))
+        let diagnosis = try await examine(await server.url, timeout: .seconds(8))
+        let answers = await server.reAnswers
+        await server.stop()
+        #expect(diagnosis.isHealthy, "\(diagnosis.allText)")
+        #expect(answers == 1)
+        #expect(diagnosis.report(.keyFrame)?.verdict == .passed, "\(diagnosis.allText)")
     }
 
     @Test func namesMediaThatNeverComes() async throws {

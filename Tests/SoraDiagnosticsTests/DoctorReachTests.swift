@@ -1,3 +1,4 @@
+import Dispatch
 import LocalSora
 import SoraMessages
 import SoraNetwork
@@ -21,6 +22,33 @@ import Testing
         let diagnosis = try await examine("ws://sora.invalid/signaling", timeout: .seconds(8))
         // Where no DNS server answers at all, the stage is the same.
         expect(diagnosis, failsAt: .dns, summary: "sora.invalid", advice: "check")
+    }
+
+    @Test func namesADNSThatDoesNotAnswer() async throws {
+        // The look-up goes on until it is let go, as one without an answer does.
+        let gate = DispatchSemaphore(value: 0)
+        let diagnosis = try await examine("ws://sora.example.com/signaling", timeout: .milliseconds(300)) {
+            $0.resolver = Resolver { name throws(NetworkError) in
+                gate.wait()
+                throw .nameNotFound(name: name, reason: "too late")
+            }
+        }
+        gate.signal()
+        expect(diagnosis, failsAt: .dns, summary: "no answer for sora.example.com", advice: "DNS", failure: .timedOut)
+    }
+
+    @Test func warnsOfAddressesThatDoNotAnswer() async throws {
+        let server = try await SoraServer.start()
+        let diagnosis = try await examine("ws://sora.example.com:\(server.port)/signaling", timeout: .seconds(10)) {
+            $0.resolver = Resolver { _ throws(NetworkError) in
+                [IPAddress("127.0.0.77"), IPAddress("127.0.0.1")].compactMap { $0 }
+            }
+        }
+        await server.stop()
+        #expect(diagnosis.isHealthy, "\(diagnosis.allText)")
+        let tcp = try #require(diagnosis.report(.tcp))
+        #expect(tcp.verdict == .warning && tcp.advice.contains("DNS records"), "\(tcp)")
+        #expect(tcp.details.count == 2 && tcp.details[0].contains("refused"), "\(tcp)")
     }
 
     @Test func namesAURLThatIsNone() async throws {

@@ -55,16 +55,23 @@ enum DoctorCommand {
         let configuration = try configuration(arguments)
         let isJSON = arguments.has("json")
         let isVerbose = arguments.has("verbose")
-        Interruption.onRequest { exit(ExitStatus.interrupted.rawValue) }
         if isJSON {
             Terminal.result(LibraryVersions.jsonText)
         } else {
             Terminal.result(LibraryVersions.all.map { "\($0.name) \($0.version)" }.joined(separator: "; "))
         }
-        let diagnoses = try await Doctor(configuration).examine { report in
-            Terminal.result(isJSON ? report.jsonText : text(of: report, isVerbose: isVerbose))
-        } onDiagnosis: { diagnosis in
-            Terminal.result(isJSON ? diagnosis.jsonText : "\(diagnosis.url) \(diagnosis.summary)")
+        let examination = Task {
+            try await Doctor(configuration).examine { report in
+                Terminal.result(isJSON ? report.jsonText : text(of: report, isVerbose: isVerbose))
+            } onDiagnosis: { diagnosis in
+                Terminal.result(isJSON ? diagnosis.jsonText : "\(diagnosis.url) \(diagnosis.summary)")
+            }
+        }
+        // The first signal leaves the server in order.
+        Interruption.onRequest { examination.cancel() }
+        let diagnoses = try await examination.value
+        if diagnoses.contains(where: \.wasInterrupted) || diagnoses.count < configuration.urls.count {
+            return .interrupted
         }
         guard let failure = diagnoses.compactMap(\.failure).first else { return .success }
         Terminal.error("\(failure.url) \(failure.stage.rawValue): \(failure.summary)")

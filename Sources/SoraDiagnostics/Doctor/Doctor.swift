@@ -2,7 +2,7 @@ import SoraNetwork
 
 /// Walks through each stage of a connection to Sora, and says where and why it fails.
 ///
-/// Every stage is bounded by ``DoctorConfiguration/timeout``. Reports hold no credentials.
+/// A cancelled task leaves the server in order and reports nothing more. Every stage is bounded by ``DoctorConfiguration/timeout``. Reports hold no credentials.
 package struct Doctor: Sendable {
     package var configuration: DoctorConfiguration
 
@@ -18,10 +18,14 @@ package struct Doctor: Sendable {
         onReport: @escaping @Sendable (StageReport) -> Void = { _ in }, onDiagnosis: (Diagnosis) -> Void = { _ in }
     ) async throws -> [Diagnosis] {
         var diagnoses: [Diagnosis] = []
-        for url in configuration.urls {
+        for url in configuration.urls where !Task.isCancelled {
             let loop = try EventLoop(name: "sora-doctor")
             let examination = Examination(of: url, configuration: configuration, loop: loop, onReport: onReport)
-            let diagnosis = await examination.run()
+            let diagnosis = await withTaskCancellationHandler {
+                await examination.run()
+            } onCancel: {
+                loop.execute { examination.assumeIsolated { $0.interrupt() } }
+            }
             await Doctor.stop(loop)
             diagnoses.append(diagnosis)
             onDiagnosis(diagnosis)

@@ -41,6 +41,8 @@ package struct DoctorConfiguration: Sendable {
     package var timeout: Duration = .seconds(10)
     /// Redirects that are followed.
     package var redirectLimit = 10
+    /// Replaces the system's name resolution, for tests.
+    package var resolver = Resolver.shared
     /// Sent as `User-Agent` and `sora_client`.
     package var agent = "Sora for Swift doctor"
 

@@ -123,7 +123,8 @@ final class DoctorNetwork {
 
     /// - Parameter completion: gets no address when there is none.
     func resolve(_ name: String, token: Int, completion: @escaping ([IPAddress]) -> Void) {
-        resolutions[token] = Resolver.shared.resolve(name, on: loop, deadline: loop.now + configuration.timeout) {
+        resolutions[token] = configuration.resolver.resolve(name, on: loop, deadline: loop.now + configuration.timeout)
+        {
             [weak self] result in
             guard let self, resolutions.removeValue(forKey: token) != nil else { return }
             completion((try? result.get()) ?? [])

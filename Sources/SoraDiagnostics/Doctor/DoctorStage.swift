@@ -77,6 +77,8 @@ package struct Diagnosis: Sendable {
     /// Masked.
     package var url: String
     package var stages: [StageReport]
+    /// The user ended it before it was complete.
+    package var wasInterrupted = false
 
     /// Where it ended, if it did.
     package var failure: StageReport? { stages.first { $0.verdict == .failed } }
@@ -85,15 +87,21 @@ package struct Diagnosis: Sendable {
 
     /// The verdict in one sentence.
     package var summary: String {
+        if wasInterrupted { return "was not examined to the end" }
         if let failure { return "fails at \(failure.stage.rawValue): \(failure.summary)" }
         let names = warnings.map(\.stage.rawValue)
         return names.isEmpty ? "works" : "works, with warnings at \(names.joined(separator: ", "))"
     }
 
+    private var verdict: String {
+        if wasInterrupted { return "interrupted" }
+        return isHealthy ? (warnings.isEmpty ? "healthy" : "warning") : "failed"
+    }
+
     /// The verdict as one JSON object on one line.
     package var jsonText: String {
         var object: JSONObject = [
-            "url": .string(url), "verdict": .string(isHealthy ? warnings.isEmpty ? "healthy" : "warning" : "failed"),
+            "url": .string(url), "verdict": .string(verdict),
             "summary": .string(summary), "milliseconds": .double(stages.reduce(0) { $0 + $1.milliseconds }),
         ]
         if let failure {

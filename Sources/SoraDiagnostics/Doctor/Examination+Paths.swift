@@ -114,7 +114,9 @@ extension Examination {
         } else {
             summary += " within \(limitText)"
         }
-        if pairs.isEmpty {
+        if closure != nil || course.serverEnd != nil {
+            advice = "the server ended the connection by itself: its log says why"
+        } else if pairs.isEmpty {
             advice = adviceWithoutPairs()
         } else if pairs.allSatisfy({ $0.counters.responsesReceived == 0 && $0.counters.requestsReceived == 0 }) {
             advice =

@@ -153,16 +153,16 @@ extension Examination {
             send(goodbye, label: label)
             drainPeer()
             // The server answers by closing; not waited for long.
-            _ = await until(now + .milliseconds(300)) { self.closure != nil || self.course.ended != nil }
+            _ = await waitingFor({ self.closure != nil || self.course.ended != nil }, until: now + .milliseconds(300))
             peer.close(now: now)
             drainPeer()
         }
         peerTimer?.cancel()
         peerTimer = nil
-        if closure == nil {
+        if closure == nil, socket != nil {
             try? socket?.close(code: 1000, reason: "", now: now)
             drainSocket()
-            _ = await until(now + .milliseconds(300)) { self.closure != nil || self.socket == nil }
+            _ = await waitingFor({ self.closure != nil || self.socket == nil }, until: now + .milliseconds(300))
         }
         network?.close()
         network = nil

@@ -42,6 +42,8 @@ extension Examination {
                 report(
                     .connect, .passed, since: start, "redirected to \(Masking.url(next))",
                     details: ["redirect \(visited.count)"])
+                try? socket?.close(code: nil, now: now)
+                drainSocket()
                 closeWebSocket()
                 url = next
             }
@@ -247,7 +249,11 @@ extension Examination {
             }
             switch message {
             case .offer(let offer):
-                secrets += offer.config?.iceServers.flatMap { [$0.credential, $0.username].compactMap { $0 } } ?? []
+                for server in offer.config?.iceServers ?? [] {
+                    if let credential = server.credential { secrets.append(credential) }
+                    // A short one is a word, which would be cut out of our own sentences.
+                    if let username = server.username, username.count >= 8 { secrets.append(username) }
+                }
                 report(
                     .connect, .passed, since: start, "the server made an offer",
                     details: ["connection \(offer.connectionID)"] + (offer.version.map { ["Sora \($0)"] } ?? []))

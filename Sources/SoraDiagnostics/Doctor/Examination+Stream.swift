@@ -44,7 +44,7 @@ extension Examination {
     private func resolve(_ host: String) async throws(Stop) -> [IPAddress] {
         let start = now
         dialing = Dialing()
-        let resolution = Resolver.shared.resolve(host, on: loop, deadline: limit) { answer in
+        let resolution = configuration.resolver.resolve(host, on: loop, deadline: limit) { answer in
             self.dialing.resolved = answer
             self.changed()
         }

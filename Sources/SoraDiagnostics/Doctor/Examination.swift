@@ -27,6 +27,7 @@ actor Examination {
     var random = RandomSource.system
 
     // The waiting walk.
+    private(set) var isInterrupted = false
     private var waiting: (condition: () -> Bool, continuation: CheckedContinuation<Bool, Never>, timer: LoopTimer)?
 
     // Signaling.
@@ -68,7 +69,13 @@ actor Examination {
             // The last report says why.
         }
         await leave()
-        return Diagnosis(url: Masking.url(firstURL), stages: reports)
+        return Diagnosis(url: Masking.url(firstURL), stages: reports, wasInterrupted: isInterrupted)
+    }
+
+    /// Ends the walk: nothing is waited for or reported any more, and the server is left in order.
+    func interrupt() {
+        isInterrupted = true
+        endWaiting(false)
     }
 
     private func walk() async throws(Stop) {
@@ -87,6 +94,7 @@ actor Examination {
         _ stage: DoctorStage, _ verdict: StageReport.Verdict, since start: Instant, _ summary: String,
         details: [String] = [], advice: String = "", failure: StageReport.Failure? = nil, until end: Instant? = nil
     ) {
+        guard !isInterrupted else { return }
         func clean(_ text: String) -> String { Masking.line(Masking.removing(secrets, from: text), limit: 1000) }
         let report = StageReport(
             url: Masking.url(url), stage: stage, verdict: verdict, failure: failure,
@@ -115,7 +123,13 @@ actor Examination {
     /// Waits until `condition` holds or the deadline has passed; says whether it holds.
     func until(_ deadline: Instant, _ condition: @escaping () -> Bool) async -> Bool {
         if condition() { return true }
-        return await withCheckedContinuation { continuation in
+        if isInterrupted { return false }
+        return await waitingFor(condition, until: deadline)
+    }
+
+    /// The same, also after an interruption.
+    func waitingFor(_ condition: @escaping () -> Bool, until deadline: Instant) async -> Bool {
+        await withCheckedContinuation { continuation in
             let timer = loop.scheduleTimer(at: deadline) { self.endWaiting(false) }
             waiting = (condition, continuation, timer)
         }

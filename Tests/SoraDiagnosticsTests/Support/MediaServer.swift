@@ -17,6 +17,8 @@ actor MediaServer {
         var sendsVideo = true
         /// Whether a request for a key frame is answered with one.
         var hasKeyFrames = true
+        /// Video is offered only once the first answer has come.
+        var offersVideoLater = false
     }
 
     nonisolated let loop: EventLoop
@@ -33,6 +35,7 @@ actor MediaServer {
     private var sequence: UInt16 = 0
     private var owesKeyFrame = false
     private(set) var keyFrameRequests = 0
+    private(set) var reAnswers = 0
     private(set) var port: UInt16 = 0
     var url: String { "ws://127.0.0.1:\(port)/signaling" }
 
@@ -112,6 +115,12 @@ actor MediaServer {
             drainPeer()
             mediaTimer = LoopTimer(on: loop) { self.sendMedia() }
             mediaTimer?.schedule(at: loop.now + .milliseconds(20))
+            if media.offersVideoLater { try? offerAgain() }
+        case .reAnswer(let answer):
+            guard let description = try? SessionDescription(parsing: answer.sdp) else { return }
+            try? peer?.acceptAnswer(description, now: loop.now)
+            reAnswers += 1
+            drainPeer()
         case .candidate(let message):
             guard let candidate = try? ICECandidate(parsing: message.candidate) else { return }
             peer?.addRemoteCandidate(candidate, now: loop.now)
@@ -132,10 +141,8 @@ actor MediaServer {
             self.drainPeer()
         }
         if let udp { peer.addLocalSocket(udp.id, address: udp.localAddress, now: loop.now) }
-        for kind in [MediaKind.audio, .video] {
-            let transceiver = peer.addTransceiver(kind: kind, direction: .sendonly, mid: Mid("\(kind.text)_1"))
-            transceiver.streamIdentifier = MediaStreamIdentifier(stream: "SENDER", track: kind.text)
-            transceiver.encodings = [peer.makeEncoding()]
+        for kind in [MediaKind.audio, .video] where kind == .audio || !media.offersVideoLater {
+            add(kind, to: peer)
         }
         let description = try peer.makeOffer(now: loop.now)
         var offer = OfferMessage(sdp: description.serialized(), connectionID: "RECEIVER")
@@ -144,6 +151,22 @@ actor MediaServer {
         try webSocket?.send(text: offer.json.text)
         drainWebSocket()
         drainPeer()
+    }
+
+    private func offerAgain() throws {
+        guard let peer else { return }
+        add(.video, to: peer)
+        let description = try peer.makeOffer(now: loop.now)
+        try webSocket?.send(
+            text: SignalingMessage.reOffer(DescriptionMessage(sdp: description.serialized())).json.text)
+        drainWebSocket()
+        drainPeer()
+    }
+
+    private func add(_ kind: MediaKind, to peer: PeerConnection) {
+        let transceiver = peer.addTransceiver(kind: kind, direction: .sendonly, mid: Mid("\(kind.text)_1"))
+        transceiver.streamIdentifier = MediaStreamIdentifier(stream: "SENDER", track: kind.text)
+        transceiver.encodings = [peer.makeEncoding()]
     }
 
     // MARK: Media
