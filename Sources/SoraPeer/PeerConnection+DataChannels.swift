@@ -39,6 +39,13 @@ extension PeerConnection {
         sctp?.setBufferedAmountLowThreshold(bytes, of: id)
     }
 
+    /// Bytes of messages that were given out and not yet processed. The receive window shrinks by them, so that a peer
+    /// that sends faster than the application reads is slowed down.
+    package func setUnreadBytes(_ bytes: Int, now: Instant) {
+        sctp?.setUnreadBytes(bytes, now: now)
+        pump(now: now)
+    }
+
     func makeDataChannelTransport(remote: MediaDescription) {
         guard sctp == nil else { return }
         var settings = SCTPConfiguration()

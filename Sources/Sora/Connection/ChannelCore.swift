@@ -41,7 +41,7 @@ final class ChannelCore: Sendable {
 
     let settings: ConfigurationSnapshot
     let progress: AttemptProgress
-    let deliveries = DeliveryQueue(label: "sora.delivery")
+    let deliveries: DeliveryQueue
     let outgoing = OutgoingMessages()
     let events = EventHub()
     let camera = ConnectionCamera()
@@ -60,8 +60,10 @@ final class ChannelCore: Sendable {
 
     init(
         settings: ConfigurationSnapshot, configuration: Configuration, sora: Sora, progress: AttemptProgress,
+        deliveries: DeliveryQueue = DeliveryQueue(label: "sora.delivery"),
         completion: @escaping (MediaChannel?, (any Error)?) -> Void
     ) {
+        self.deliveries = deliveries
         self.settings = settings
         self.progress = progress
         microphone = ConnectionMicrophone(isHardMuted: !settings.initialMicrophoneEnabled)

@@ -12,6 +12,7 @@ enum Engine {
         var certificate: DTLSCertificate?
         var drivers: [ObjectIdentifier: ClientDriver] = [:]
         var capabilityOffer: String?
+        var interfaceWatch: InterfaceWatch?
     }
     private static let state = Locked(State())
 
@@ -56,6 +57,16 @@ enum Engine {
         return text
     }
 
+    /// The watch over the machine's addresses; to be called and used on the loop.
+    static func interfaceWatch(on loop: EventLoop) -> InterfaceWatch {
+        state.withLock { state in
+            if let watch = state.interfaceWatch { return watch }
+            let watch = InterfaceWatch(loop: loop)
+            state.interfaceWatch = watch
+            return watch
+        }
+    }
+
     /// Keeps a driver until ``letGo(_:)``, also when nobody else knows it any more: it still has to say farewell.
     static func keep(_ driver: ClientDriver) { state.withLock { $0.drivers[ObjectIdentifier(driver)] = driver } }
 
@@ -71,7 +82,10 @@ enum Engine {
     static func finish() {
         let loop = state.withLock { state -> EventLoop? in
             guard state.drivers.isEmpty else { return nil }
-            defer { state.loop = nil }
+            defer {
+                state.loop = nil
+                state.interfaceWatch = nil
+            }
             return state.loop
         }
         loop?.stop()

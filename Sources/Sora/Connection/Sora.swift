@@ -15,12 +15,17 @@ public final class Sora: @unchecked Sendable {
     let events = EventHub()
     private let channels = Locked<[MediaChannel]>([])
     private let makeDriver: ConnectionDriverFactory
+    private let makeDeliveries: @Sendable () -> DeliveryQueue
 
     /// A further instance with its own connections, callbacks and events.
     public convenience init() { self.init(makeDriver: Engine.makeDriver) }
 
-    init(makeDriver: @escaping ConnectionDriverFactory) {
+    init(
+        makeDriver: @escaping ConnectionDriverFactory,
+        makeDeliveries: @escaping @Sendable () -> DeliveryQueue = { DeliveryQueue(label: "sora.delivery") }
+    ) {
         self.makeDriver = makeDriver
+        self.makeDeliveries = makeDeliveries
         AudioRouteObserver.shared.add(self)
     }
 
@@ -66,7 +71,8 @@ public final class Sora: @unchecked Sendable {
             return ConnectionTask(progress: progress, onCancel: {})
         }
         let core = ChannelCore(
-            settings: settings, configuration: configuration, sora: self, progress: progress, completion: handler)
+            settings: settings, configuration: configuration, sora: self, progress: progress,
+            deliveries: makeDeliveries(), completion: handler)
         let channel = MediaChannel(configuration: configuration, core: core)
         core.reserve()
         channels.withLock { $0.append(channel) }

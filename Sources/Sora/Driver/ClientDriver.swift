@@ -34,6 +34,8 @@ actor ClientDriver: ConnectionDriver {
     private var unsent: [OutgoingMessages.Message] = []
     private var hasEnded = false
     private var isDraining = false
+    /// The last round of a drain made work for another.
+    private var hasMoreToDo = false
     private var media: TransportMedia?
     /// The senders' parameters are to be taken over once the negotiation in progress is over.
     private var hasNewParameters = false
@@ -193,7 +195,8 @@ actor ClientDriver: ConnectionDriver {
         repeat {
             sendOutgoing()
             while let output = connection?.poll() { perform(output) }
-        } while hasMoreToSend
+            tellUnread()
+        } while hasMoreToSend || hasMoreToDo
         isDraining = false
         if hasNewParameters, adapter?.connection.signalingState == .stable {
             hasNewParameters = false
@@ -240,8 +243,6 @@ actor ClientDriver: ConnectionDriver {
         // Whoever is told of an event sees the peer connection as it was then, or later.
         if let state = adapter?.connection.state { native?.update(RTCPeerConnectionState(state)) }
         switch record.event {
-        case .webSocketOpened(let url):
-            if let url = URL(string: url) { core.deliver(.webSocketOpened(url)) }
         case .signalingText(let text):
             core.deliver(.signalingText(text)) { [weak self] in
                 self?.onLoop { driver in
@@ -249,13 +250,12 @@ actor ClientDriver: ConnectionDriver {
                     driver.drain()
                 }
             }
-        case .signaling(let message, let text):
+        case .signaling(let message, _):
             switch message {
-            case .switched: core.outgoing.markSwitched()
             case .reOffer, .update: hasNewParameters = true
             default: break
             }
-            core.deliver(.signalingProcessed(text))
+            core.report(record.event)
             // Without media the machine attaches nothing; a sending role has a local stream all the same.
             if case .offer = message, !settings.audioEnabled, !settings.videoEnabled { attach(AttachedSenders()) }
         case .offerTaken(let offer): take(offer)
@@ -264,25 +264,17 @@ actor ClientDriver: ConnectionDriver {
         case .streamChanged(let stream): change(stream)
         case .streamRemoved(let id):
             media?.removeRemote(id)
-            core.deliver(.streamRemoved(id: id))
+            core.report(record.event)
         case .redirected:
-            core.outgoing.reset()
             unsent = []
-            core.deliver(.redirected)
-        case .connected: core.deliver(.connected)
-        case .countsChanged(let connections, let publishers, let subscribers):
-            core.deliver(.counts(connections: connections, publishers: publishers, subscribers: subscribers))
-        case .dataChannelOpened(let label):
-            core.outgoing.set(.open, label: label)
-            core.deliver(.dataChannelOpened(label: label))
-        case .dataChannelsAvailable: core.deliver(.dataChannelsAvailable)
-        case .dataChannelMessage(let label, let bytes):
-            core.deliver(.dataChannelMessage(label: label, data: Data(bytes)))
+            core.report(record.event)
+        case .dataChannelMessage(let label, let bytes): deliver(bytes, of: label)
         case .rpcFinished(let token, let outcome):
             guard let call = calls.removeValue(forKey: token) else { return }
             tokens[call.id] = nil
             call.completion(outcome.publicResult)
-        case .disconnecting: core.outgoing.close()
+        case .webSocketOpened, .connected, .countsChanged, .dataChannelOpened, .dataChannelsAvailable, .disconnecting:
+            core.report(record.event)
         case .ended(let end):
             hasEnded = true
             core.beginEnd(end.error?.publicError)
@@ -300,6 +292,54 @@ actor ClientDriver: ConnectionDriver {
                     clientId: offer.clientID ?? "", bundleId: offer.bundleID, connectionId: offer.connectionID,
                     url: url, peerConnection: peer)))
     }
+
+    // MARK: Back-pressure
+
+    /// Gives the application a message. Until its handler has returned the message counts against the receive window, so
+    /// that a handler that blocks slows the sender down and memory stays bounded.
+    private func deliver(_ bytes: [UInt8], of label: String) {
+        let count = bytes.count
+        unread.withLock { $0.bytes += count }
+        core.deliver(.dataChannelMessage(label: label, data: Data(bytes))) { [weak self] in
+            guard let self else { return }
+            let wakes = unread.withLock { unread in
+                unread.bytes -= count
+                // One wake-up for many messages: when a good part of what the peer was told has gone.
+                guard unread.told > 0, !unread.isWaking,
+                    unread.bytes == 0 || unread.told - unread.bytes >= Self.unreadStep
+                else { return false }
+                unread.isWaking = true
+                return true
+            }
+            if wakes { onLoop { $0.drain() } }
+        }
+    }
+
+    /// Tells the peer connection what the application has not read yet; small amounts are not worth telling.
+    private func tellUnread() {
+        hasMoreToDo = false
+        let news = unread.withLock { unread -> Int? in
+            unread.isWaking = false
+            let amount = unread.bytes >= Self.unreadStep ? unread.bytes : 0
+            guard amount != unread.told else { return nil }
+            unread.told = amount
+            return amount
+        }
+        guard let news, let adapter else { return }
+        adapter.connection.setUnreadBytes(news, now: loop.now)
+        connection?.peerWasUsed(now: loop.now)
+        hasMoreToDo = true
+    }
+
+    private struct Unread {
+        /// Given to the application and not yet taken.
+        var bytes = 0
+        /// As the peer connection knows it.
+        var told = 0
+        var isWaking = false
+    }
+    private nonisolated let unread = Locked(Unread())
+    private static let unreadStep = 128 * 1024
 
     // MARK: WebSockets
 
@@ -362,15 +402,24 @@ actor ClientDriver: ConnectionDriver {
     private func openSockets(epoch: Int) {
         let network = TransportNetwork(
             loop: loop, tls: tls?.turn, proxy: settings.proxy, includesLoopback: isServerOnThisMachine,
+            watch: Engine.interfaceWatch(on: loop),
             onDatagrams: { [weak self] batch in self?.assumeIsolated { $0.receive(batch, epoch: epoch) } },
-            onStream: { [weak self] id, event in self?.assumeIsolated { $0.handle(event, of: id, epoch: epoch) } })
+            onStream: { [weak self] id, event in self?.assumeIsolated { $0.handle(event, of: id, epoch: epoch) } },
+            onSocket: { [weak self] change in self?.assumeIsolated { $0.handle(change, epoch: epoch) } })
         self.network = network
         let now = loop.now
-        for socket in network.openSockets() {
-            connection?.addLocalSocket(socket.id, address: socket.localAddress, epoch: epoch, now: now)
-        }
+        network.openSockets()
         adapter?.connection.gather(now: now)
         connection?.peerWasUsed(now: now)
+    }
+
+    private func handle(_ change: TransportNetwork.SocketChange, epoch: Int) {
+        switch change {
+        case .opened(let id, let address):
+            connection?.addLocalSocket(id, address: address, epoch: epoch, now: loop.now)
+        case .closed(let id): connection?.removeLocalSocket(id, epoch: epoch, now: loop.now)
+        }
+        drain()
     }
 
     private func receive(_ batch: [Datagram], epoch: Int) {

@@ -10,6 +10,11 @@ final class TransportNetwork {
     private let includesLoopback: Bool
     private let onDatagrams: ([Datagram]) -> Void
     private let onStream: (ICEStreamID, ICEStreamEvent) -> Void
+    /// A socket came or went because an address did.
+    private let onSocket: (SocketChange) -> Void
+    private let watch: InterfaceWatch
+    private var watchNumber: Int?
+    private var nextSocket = 0
     private var sockets: [SocketID: UDPSocket] = [:]
     private var streams: [ICEStreamID: any ByteStream] = [:]
     private var openers: [ICEStreamID: StreamOpener] = [:]
@@ -17,10 +22,18 @@ final class TransportNetwork {
     private var nextResolution = 0
     private var isClosed = false
 
+    enum SocketChange {
+        case opened(SocketID, SocketAddress)
+        case closed(SocketID)
+    }
+
     init(
-        loop: EventLoop, tls: TLSContext?, proxy: Proxy?, includesLoopback: Bool,
-        onDatagrams: @escaping ([Datagram]) -> Void, onStream: @escaping (ICEStreamID, ICEStreamEvent) -> Void
+        loop: EventLoop, tls: TLSContext?, proxy: Proxy?, includesLoopback: Bool, watch: InterfaceWatch,
+        onDatagrams: @escaping ([Datagram]) -> Void, onStream: @escaping (ICEStreamID, ICEStreamEvent) -> Void,
+        onSocket: @escaping (SocketChange) -> Void
     ) {
+        self.watch = watch
+        self.onSocket = onSocket
         self.loop = loop
         self.tls = tls
         self.proxy = proxy
@@ -29,22 +42,35 @@ final class TransportNetwork {
         self.onStream = onStream
     }
 
-    /// One UDP socket for each address of the machine. Addresses that cannot be bound are left out.
-    func openSockets() -> [UDPSocket] {
-        let interfaces = NetworkInterfaces.current(includesLoopback: includesLoopback).filter { $0.flags.contains(.up) }
-        var opened: [UDPSocket] = []
-        for (index, interface) in interfaces.enumerated() {
+    /// Opens one UDP socket for each address of the machine, now and as they come, and closes those whose address goes.
+    /// Addresses that cannot be bound are left out.
+    func openSockets() {
+        take(NetworkInterfaces.current(includesLoopback: includesLoopback))
+        watchNumber = watch.add { [weak self] in self?.take($0) }
+    }
+
+    private func take(_ interfaces: [NetworkInterface]) {
+        guard !isClosed else { return }
+        let usable = interfaces.filter {
+            $0.flags.contains(.up) && (includesLoopback || !$0.flags.contains(.loopback))
+        }
+        for (id, socket) in sockets where !usable.contains(where: { $0.address == socket.localAddress.ip }) {
+            sockets[id] = nil
+            socket.close()
+            onSocket(.closed(id))
+        }
+        for interface in usable where !sockets.values.contains(where: { $0.localAddress.ip == interface.address }) {
             do throws(NetworkError) {
                 let socket = try UDPSocket(
-                    on: loop, id: SocketID(index), address: SocketAddress(interface.address, port: 0))
+                    on: loop, id: SocketID(nextSocket), address: SocketAddress(interface.address, port: 0))
+                nextSocket += 1
                 socket.onDatagrams = onDatagrams
                 sockets[socket.id] = socket
-                opened.append(socket)
+                onSocket(.opened(socket.id, socket.localAddress))
             } catch {
                 EngineLog.write(.info, "no socket at \(interface.address): \(error)")
             }
         }
-        return opened
     }
 
     func send(_ datagram: Datagram) { sockets[datagram.socket]?.send(datagram) }
@@ -111,6 +137,7 @@ final class TransportNetwork {
     func close() {
         guard !isClosed else { return }
         isClosed = true
+        if let watchNumber { watch.remove(watchNumber) }
         for resolution in resolutions.values { resolution.cancel() }
         resolutions = [:]
         for opener in openers.values { opener.cancel() }

@@ -22,14 +22,19 @@ final class DeliveryQueue: Sendable {
     }
 
     private let state = Locked(State())
-    private let queue: DispatchQueue
+    /// Runs a drain on a thread of its own, some time.
+    private let schedule: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// Identifies the queue to ``isCurrent``; Dispatch's own key is shared by all queues.
     private static let currentKey = DispatchSpecificKey<ObjectIdentifier>()
 
     init(label: String) {
-        queue = DispatchQueue(label: label)
+        let queue = DispatchQueue(label: label)
+        schedule = { drain in queue.async(execute: drain) }
         queue.setSpecific(key: Self.currentKey, value: ObjectIdentifier(self))
     }
+
+    /// A queue whose drains run when and where the caller says, one at a time.
+    init(schedule: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) { self.schedule = schedule }
 
     /// True on the thread that runs a job of this queue right now.
     var isCurrent: Bool { DispatchQueue.getSpecific(key: Self.currentKey) == ObjectIdentifier(self) }
@@ -47,7 +52,7 @@ final class DeliveryQueue: Sendable {
             defer { state.isDraining = true }
             return !state.isDraining
         }
-        if starts { queue.async { self.drain() } }
+        if starts { schedule { self.drain() } }
     }
 
     /// Puts a delivery at the end and waits, without holding a thread, until it has run.
