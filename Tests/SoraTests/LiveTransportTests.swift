@@ -159,7 +159,11 @@ import Testing
             }
             let message = Data(repeating: 7, count: 64 * 1024)
             var accepted = 0
-            for _ in 0..<32 where sender.channel.sendMessage(label: "#spam", data: message) == nil { accepted += 1 }
+            for _ in 0..<32 {
+                let error = sender.channel.sendMessage(label: "#spam", data: message)
+                #expect(error == nil, "\(String(describing: error))")
+                if error == nil { accepted += 1 }
+            }
             #expect(accepted == 32)
             // The receiver's calls still work while its handler blocks.
             _ = try await receiver.channel.getStatsSnapshot()

@@ -18,6 +18,8 @@ import Testing
         private let callbacks = Journal()
         private let outcomes = Journal()
         private var callsMade = 0
+        /// Kinds of events that came, and whether a redirect was followed.
+        private(set) var reached: Set<String> = []
         private var completions = 0
         private var channel: MediaChannel!
         private var task: ConnectionTask!
@@ -164,6 +166,8 @@ import Testing
             var faults: [String] = []
             func check(_ condition: Bool, _ text: String) { if !condition { faults.append(text) } }
             let kinds = seen.map(\.kind.rawValue)
+            reached = Set(kinds)
+            if seen.contains(where: { $0.transportEpoch ?? 0 > 0 }) { reached.insert("redirected") }
             check(kinds == callbacks.entries, "callbacks \(callbacks.entries) are not events \(kinds)")
             check(seen.map(\.sequence) == seen.indices.map { UInt64($0 + 1) }, "numbers have a gap")
             check(
@@ -196,10 +200,19 @@ import Testing
     }
 
     @Test func aThousandSchedulesKeepEveryPromise() async {
+        var reached: [String: Int] = [:]
         for seed in 0..<1_000 as Range<UInt64> {
-            let faults = await Schedule(seed: seed).run()
+            let schedule = Schedule(seed: seed)
+            let faults = await schedule.run()
             #expect(faults == [], "seed \(seed)")
             if !faults.isEmpty { return }
+            for name in schedule.reached { reached[name, default: 0] += 1 }
+        }
+        // The schedules would prove little if most of them ended before anything happened.
+        for name in [
+            "connected", "connectFailed", "dataChannelMessage", "dataChannelAvailable", "streamAdded", "redirected",
+        ] {
+            #expect(reached[name, default: 0] > 50, "\(name): \(reached)")
         }
     }
 }
