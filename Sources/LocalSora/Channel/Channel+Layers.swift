@@ -12,10 +12,12 @@ extension Channel {
     private static let layerSilence: Duration = .milliseconds(500)
     private static let framesMissedLimit = 4
     private static let rateInterval: Duration = .seconds(1)
-    /// How long an estimate must stay below what is sent: in the first seconds of a receiver, and later.
+    /// The first seconds of a receiver, in which its estimate grows.
     private static let startUpTime: Duration = .seconds(4)
-    private static let startUpPatience: Duration = .seconds(2)
-    private static let patience: Duration = .milliseconds(400)
+    /// How long an estimate must stay below what is sent.
+    private static let patience: Duration = .seconds(3)
+    /// The same where it is far below.
+    private static let shortPatience: Duration = .milliseconds(500)
 
     // MARK: Choosing
 
@@ -180,7 +182,7 @@ extension Channel {
     }
 
     /// Goes down where the estimate has been below what is sent for a while: estimates start low and
-    /// waver, and one bad moment is no reason.
+    /// waver, and one bad moment is no reason. The larger the lack, the shorter the patience.
     private func respectBandwidth(of receiver: Member, now: Instant) {
         guard let available = receiver.availableBitrate else { return }
         let needed = receiver.subscriptions.values.reduce(0) { $0 + rate(of: $1, layer: $1.selected) }
@@ -191,7 +193,8 @@ extension Channel {
         let since = receiver.exceedingSince ?? now
         receiver.exceedingSince = since
         let isYoung = receiver.connectedAt.map { now - $0 < Self.startUpTime } ?? true
-        guard now - since >= (isYoung ? Self.startUpPatience : Self.patience) else { return }
+        let isSevere = needed * 7 / 10 > available
+        guard now - since >= (isSevere && !isYoung ? Self.shortPatience : Self.patience) else { return }
         receiver.exceedingSince = nil
         reduceBandwidth(of: receiver, to: available, now: now)
     }

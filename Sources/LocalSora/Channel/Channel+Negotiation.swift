@@ -161,6 +161,7 @@ extension Channel {
     /// The simulcast layers of a sender: given by authorization, or derived from its bit rate in the
     /// proportions of the three sizes.
     func encodings(for grant: ConnectionGrant) -> [SimulcastEncoding] {
+        if grant.spotlight, let given = grant.spotlightEncodings { return given }
         if let given = grant.simulcastEncodings { return given }
         let total = grant.videoBitRate * 1000
         let shares: [(rid: String, scale: Double, share: Double)] = [

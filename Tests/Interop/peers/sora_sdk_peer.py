@@ -128,7 +128,7 @@ class AudioWatch(threading.Thread):
 
     def run(self):
         while self.running:
-            success, data = self.sink.read(frames=160, timeout=0.5)
+            success, data = self.sink.read(frames=160, timeout=0.02)
             if success and data is not None:
                 self.samples += data.shape[0]
                 if numpy.sqrt(numpy.mean(data.astype(numpy.float64) ** 2)) > 100:
