@@ -112,11 +112,10 @@ let modules: [Module] = [
             "SoraSCTP", "SoraSecureTransport", "COpenSSL",
         ],
         usesForMedia: ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus"], testUses: ["LocalSora"]),
-    Module(name: "SoraLoad", uses: ["SoraWire", "Sora"], testUses: ["LocalSora"]),
     // Floor 4: the command.
     Module(
         name: "SoraCLI",
-        uses: ["Sora", "LocalSora", "SoraDiagnostics", "SoraLoad", "SoraDevices", "SoraFrames"],
+        uses: ["Sora", "LocalSora", "SoraDiagnostics", "SoraDevices", "SoraFrames"],
         kind: .executable),
     Module(
         name: "SoraBenchmarks",

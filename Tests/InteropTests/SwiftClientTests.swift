@@ -33,7 +33,7 @@ struct SwiftClientTests {
                 let bytes = SwiftPeer.bytes(size)
                 // Random bytes grow under zlib: the largest fits only uncompressed.
                 if label == "#zipped", size > 262_000 { continue }
-                #expect(swift.channel.sendMessage(label: label, data: bytes) == nil)
+                try await swift.send(label, bytes)
                 let received = try await python.next("message") { $0.string("label") == label }
                 #expect(received.int("size") == size)
                 #expect(received.string("sha256") == SwiftPeer.sha256(bytes))

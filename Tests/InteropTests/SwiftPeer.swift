@@ -65,6 +65,15 @@ final class SwiftPeer: @unchecked Sendable {
         }
     }
 
+    /// Sends once the connection has switched to data channels, which may be a moment after they opened.
+    func send(_ label: String, _ data: Data) async throws {
+        let end = ContinuousClock.now + .seconds(10)
+        while let error = channel.sendMessage(label: label, data: data) {
+            guard ContinuousClock.now < end else { throw error }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
     func ended(within limit: Duration) async throws -> SoraCloseEvent {
         try await wait("end of the connection", within: limit) { $0.ending }
     }
