@@ -1,5 +1,6 @@
 import Foundation
 import SoraMessages
+import SoraNetwork
 import SoraSDP
 import SoraWire
 import Testing
@@ -300,6 +301,41 @@ enum Fixtures {
                 #expect(!explanation.text.isEmpty)
                 #expect(SDPDifference(from: document.description, to: document.description).isEmpty)
             }
+        }
+    }
+
+    @Test func neverTrapsOnDamagedMessages() throws {
+        let bytes = Array(try Fixtures.text("offer-template.json").utf8)
+        var random = RandomSource(seed: 6)
+        var readable = 0
+        for _ in 0..<300 {
+            var damaged = bytes
+            let place = Int(random.next() % UInt64(damaged.count))
+            damaged[place] = UInt8(truncatingIfNeeded: random.next())
+            if random.next() % 4 == 0 { damaged.removeLast(Int(random.next() % UInt64(damaged.count))) }
+            guard let documents = try? SDPDocument.find(in: String(decoding: damaged, as: UTF8.self)) else { continue }
+            readable += documents.count
+            for document in documents {
+                let json = try JSONValue(parsing: SDPExplanation(document).jsonText)
+                #expect(json.objectValue?["findings"] != nil)
+            }
+        }
+        #expect(readable > 0)
+    }
+
+    @Test func readsDamagedCertificatesWithoutHarm() throws {
+        let identity = try TLSIdentity.generate(names: ["127.0.0.1", "a.example.com"])
+        let der = try #require(try CertificateBundle(pem: identity.certificateChain).certificates.first)
+        let summary = try #require(CertificateSummary(der: der))
+        #expect(summary.subject == "CN=127.0.0.1" && summary.isSelfSigned)
+        #expect(summary.names == "IP Address:127.0.0.1, DNS:a.example.com")
+        #expect((363...365).contains(summary.daysLeft))
+        #expect(CertificateSummary(der: []) == nil)
+        for place in der.indices {
+            var damaged = der
+            damaged[place] ^= 0x55
+            if let summary = CertificateSummary(der: damaged) { #expect(!summary.description.contains("\n")) }
+            if place % 7 == 0 { #expect(CertificateSummary(der: Array(der[..<place])) == nil) }
         }
     }
 

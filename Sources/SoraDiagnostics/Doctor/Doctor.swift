@@ -2,7 +2,8 @@ import SoraNetwork
 
 /// Walks through each stage of a connection to Sora, and says where and why it fails.
 ///
-/// A cancelled task leaves the server in order and reports nothing more. Every stage is bounded by ``DoctorConfiguration/timeout``. Reports hold no credentials.
+/// Every stage is bounded by ``DoctorConfiguration/timeout``. Reports hold no credentials. A cancelled task leaves the
+/// server in order and reports nothing more.
 package struct Doctor: Sendable {
     package var configuration: DoctorConfiguration
 
