@@ -21,7 +21,9 @@ extension MediaChannel {
     /// Each call makes a sequence with a buffer of its own. To miss no message, subscribe in the `prepare` closure of
     /// ``Sora/connect(configuration:prepare:)``.
     ///
-    /// - Parameter bufferingPolicy: what becomes of messages that nobody has taken yet; all are kept by default.
+    /// - Parameters:
+    ///   - label: the label, with its `#`.
+    ///   - bufferingPolicy: what becomes of messages that nobody has taken yet; all are kept by default.
     public func messages(
         label: String, bufferingPolicy: AsyncStream<Data>.Continuation.BufferingPolicy = .unbounded
     ) -> AsyncStream<Data> {

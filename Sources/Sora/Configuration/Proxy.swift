@@ -6,7 +6,12 @@ public struct Proxy: CustomStringConvertible, Sendable {
     let username: String?
     let password: String?
 
-    /// - Parameter agent: User-Agent of the CONNECT request; the SDK's name and version if nil.
+    /// - Parameters:
+    ///   - host: name or address of the proxy.
+    ///   - port: its port.
+    ///   - agent: User-Agent of the CONNECT request; the SDK's name and version if nil.
+    ///   - username: sent when the proxy asks for it, by Basic or Digest authentication.
+    ///   - password: belongs to the user name.
     public init(host: String, port: Int, agent: String? = nil, username: String? = nil, password: String? = nil) {
         self.host = host
         self.port = port

@@ -4,6 +4,8 @@ extension MediaChannel {
     /// Calls a method of the server over the `rpc` data channel.
     ///
     /// - Parameters:
+    ///   - method: the type of the method; see ``RPCMethodProtocol``.
+    ///   - params: its parameters.
     ///   - is_notification_request: true sends a notification, which has no answer; the result is nil.
     ///   - timeout: seconds from sending on.
     nonisolated(nonsending) public func rpc<M: RPCMethodProtocol>(
