@@ -37,6 +37,7 @@ import Testing
     let server = try await SoraServer.start()
     let url = try #require(URL(string: server.signalingURL))
     let channel = try await Sora.shared.connect(configuration: messagingConfiguration(url))
+    try await channel.waitUntilOpen(label: "#chat")
     let events = channel.subscribeEvents()
     let id = try #require(channel.connectionId)
     #expect(await server.disconnect(channelID: "room", connectionID: id))
