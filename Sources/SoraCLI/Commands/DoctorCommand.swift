@@ -75,7 +75,7 @@ enum DoctorCommand {
         }
         guard let failure = diagnoses.compactMap(\.failure).first else { return .success }
         Terminal.error("\(failure.url) \(failure.stage.rawValue): \(failure.summary)")
-        return status(of: failure)
+        return status(of: failure.stage, failure.failure)
     }
 
     private static func text(of report: StageReport, isVerbose: Bool) -> String {
@@ -96,15 +96,15 @@ enum DoctorCommand {
     }
 
     /// The exit status of a failed stage, as in the table of README.md.
-    static func status(of report: StageReport) -> ExitStatus {
-        switch report.stage {
+    static func status(of stage: DoctorStage, _ failure: StageReport.Failure?) -> ExitStatus {
+        switch stage {
         case .url: .usage
         case .dns: .hostNotFound
         case .tcp: .unavailable
-        case .proxy: report.failure == .refused ? .refused : .unavailable
+        case .proxy: failure == .refused ? .refused : .unavailable
         case .tls: .tls
         case .upgrade, .connect:
-            switch report.failure {
+            switch failure {
             case .refused: .refused
             case .timedOut: .timeout
             default: .protocolError
