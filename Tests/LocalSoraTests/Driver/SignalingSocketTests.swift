@@ -231,6 +231,49 @@ import Testing
         }
     }
 
+    /// SRV2 (pitfalls 11).
+    @Test func webSocketClientThatDoesNotReadIsCutOff() async throws {
+        try await withServer { server in
+            try await withClient { client in
+                try await client.join(
+                    server.signalingURL, ChannelHarness.connect(.recvonly) { $0.dataChannelSignaling = false })
+                #expect(await client.isUp())
+                await client.stopReading()
+                let data = String(repeating: "x", count: 200_000)
+                var isCutOff = false
+                for _ in 0..<300 where !isCutOff {
+                    try await server.push(channelID: "sora", json: #"{"data":"\#(data)"}"#)
+                    isCutOff = await server.connectionIDs(channelID: "sora").isEmpty
+                }
+                #expect(isCutOff)
+                #expect(try await stillServes(server))
+            }
+        }
+    }
+
+    // MARK: TURN
+
+    @Test func turnServersAreOffered() async throws {
+        for forces in [false, true] {
+            try await withServer {
+                $0.turnServers = [.init(urls: ["turn:192.0.2.1:3478?transport=udp"], username: "u", credential: "p")]
+                $0.forcesRelay = forces
+            } _: { server in
+                try await withClient { client in
+                    try await client.join(
+                        server.signalingURL, ChannelHarness.messaging { $0.soraClient = "Sora iOS SDK 2025.2.0" })
+                    let config = await client.message("offer")?["config"]
+                    #expect(
+                        config == [
+                            "iceServers": [
+                                ["urls": ["turn:192.0.2.1:3478?transport=udp"], "username": "u", "credential": "p"]
+                            ], "iceTransportPolicy": forces ? "relay" : "all",
+                        ])
+                }
+            }
+        }
+    }
+
     // MARK: Redirects
 
     @Test func redirectTellsTheLocationAndCloses() async throws {

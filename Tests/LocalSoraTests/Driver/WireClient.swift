@@ -60,6 +60,7 @@ actor WireClient {
 
     func write(_ text: String) { stream?.write(Array(text.utf8)) }
     func write(bytes: [UInt8]) { stream?.write(bytes) }
+    func stopReading() { stream?.isReadingPaused = true }
     func hangUp() { stream?.close() }
 
     /// Opens a WebSocket at a `ws` or `wss` URL.
