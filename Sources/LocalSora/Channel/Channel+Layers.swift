@@ -12,6 +12,7 @@ extension Channel {
     private static let layerSilence: Duration = .milliseconds(500)
     private static let framesMissedLimit = 4
     private static let rateInterval: Duration = .seconds(1)
+    private static let statusInterval: Duration = .seconds(3)
     /// The first seconds of a receiver, in which its estimate grows.
     private static let startUpTime: Duration = .seconds(4)
     /// How long an estimate must stay below what is sent.
@@ -142,6 +143,12 @@ extension Channel {
                 if let member = members[id], member.isBandwidthLimited { improveBandwidth(of: member, now: now) }
             }
         }
+        if now - lastStatusCheck >= Self.statusInterval {
+            lastStatusCheck = now
+            for id in order {
+                if let member = members[id], !member.subscriptions.isEmpty { updateNetworkStatus(of: member, now: now) }
+            }
+        }
         updateSpotlight(now: now)
         nextMediaTick = isAlive ? now + Self.mediaTickInterval : nil
     }
@@ -174,6 +181,27 @@ extension Channel {
     }
 
     // MARK: Bandwidth
+
+    /// Tells a receiver how good the way to it is, when that changes: by the loss that it reports.
+    private func updateNetworkStatus(of receiver: Member, now: Instant) {
+        guard receiver.isAnnounced else { return }
+        let streams = receiver.peer.statistics(now: now).outbound.filter { $0.packetsSent > 0 }
+        let loss = streams.compactMap(\.fractionLost).max() ?? 0
+        let level =
+            switch loss {
+            case ..<0.02: 0
+            case ..<0.06: 1
+            case ..<0.15: 2
+            default: 3
+            }
+        guard level != receiver.unstableLevel else { return }
+        receiver.unstableLevel = level
+        var message = NotifyMessage(eventType: NotifyMessage.Event.networkStatus)
+        message.timestamp = timestamp(now)
+        message.unstableLevel = level
+        notify(message, to: receiver, now: now)
+        drain(receiver, now: now)
+    }
 
     /// What the way to a receiver is estimated to carry. Takes effect at the next tick that finds it so.
     func availableBitrateChanged(_ bitrate: Int, of receiver: Member, now: Instant) {

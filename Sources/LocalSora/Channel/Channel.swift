@@ -56,6 +56,7 @@ package final class Channel {
     /// When layers, rates and loudness are looked at next; nil while no media comes.
     var nextMediaTick: Instant?
     var lastRateReckoning = Instant.zero
+    var lastStatusCheck = Instant.zero
 
     private var timeouts = TimeoutQueue()
     /// Members whose deadlines may have changed since they were scheduled.
@@ -301,7 +302,10 @@ package final class Channel {
             }
             if member.nextPing <= now {
                 member.nextPing = now + settings.pingInterval
-                deliver(["type": "ping", "stats": false], type: "ping", to: member, over: .webSocket, now: now)
+                // Without data channels the answer to a ping carries the statistics.
+                let asksForStats = !member.grant.dataChannelSignaling && member.nextStats <= now
+                if asksForStats { member.nextStats = now + settings.statsInterval }
+                deliver(PingMessage(stats: asksForStats).json, type: "ping", to: member, over: .webSocket, now: now)
             }
         }
         if member.isSwitched, member.nextStats <= now {
@@ -454,6 +458,7 @@ package final class Channel {
         order.removeAll { $0 == member.id }
         let wasAnnounced = member.isAnnounced
         unfocus(member, now: now)
+        tracksAwaitingKeyFrames.removeAll { $0.sender === member }
         member.forgetMedia()
         for other in members.values where other !== member && other.isActive {
             unsubscribe(other, from: member.id, now: now)

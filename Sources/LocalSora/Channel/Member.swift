@@ -87,6 +87,8 @@ final class Member {
     var defaultSpotlightRIDs: SpotlightRIDs
     /// Bits per second that the way to it is estimated to carry; nil before the first estimate.
     var availableBitrate: Int?
+    /// Quality of the way to it as last told by `network.status`, 0 (good) to 3.
+    var unstableLevel = 0
     /// Since when it gets more than that.
     var exceedingSince: Instant?
     /// Some of its subscriptions are below their wish for lack of bandwidth.

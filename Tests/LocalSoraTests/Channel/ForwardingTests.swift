@@ -232,4 +232,20 @@ import Testing
         #expect(check.faults.isEmpty)
         #expect(check.frames.count > 40)
     }
+
+    @Test func receiverIsToldOfItsNetwork() throws {
+        let harness = try ChannelHarness()
+        let publisher = try harness.joined(ChannelHarness.connect(.sendonly))
+        let viewer = try harness.joined(ChannelHarness.connect(.recvonly))
+        let source = MediaSource(publisher)
+        harness.play([source], for: .seconds(5))
+        #expect(viewer.notifications("network.status").isEmpty)
+        harness.setConditions(of: viewer, down: LinkConditions(delay: .milliseconds(20), loss: 0.2))
+        harness.play([source], for: .seconds(8))
+        #expect(viewer.notifications("network.status").contains { ($0["unstable_level"]?.intValue ?? 0) >= 2 })
+        harness.setConditions(of: viewer, down: LinkConditions(delay: .milliseconds(20)))
+        harness.play([source], for: .seconds(8))
+        #expect(viewer.notifications("network.status").last?["unstable_level"]?.intValue == 0)
+        #expect(publisher.notifications("network.status").isEmpty)
+    }
 }

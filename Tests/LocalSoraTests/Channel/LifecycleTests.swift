@@ -1,4 +1,4 @@
-import LocalSora
+@testable import LocalSora
 import SoraEmulator
 import SoraMessages
 import SoraPeer
@@ -247,4 +247,65 @@ import Testing
         harness.run(for: .seconds(4))
         #expect(client.closeFrames.map(\.reason) == ["TIMEOUT"])
     }
+
+    @Test func statisticsTravelInPongsWithoutDataChannels() throws {
+        let harness = try ChannelHarness()
+        let client = try harness.joined(ChannelHarness.connect { $0.dataChannelSignaling = false })
+        harness.run(for: .seconds(70))
+        let pings = client.messages("ping")
+        #expect(pings.count == 13 || pings.count == 14)
+        #expect(pings.filter { $0["stats"] == true }.count == 2)
+        let record = try harness.channel.connectionRecord(client.id.rawValue, now: harness.now)
+        #expect(record.clientStats == [])
+    }
+
+    /// 8.2: a client that vanished without its WebSocket is found out by ICE.
+    @Test func vanishedClientIsFoundOutInTime() throws {
+        let harness = try ChannelHarness()
+        let watcher = try harness.joined(ChannelHarness.messaging())
+        let client = try harness.joined(ChannelHarness.messaging { $0.ignoreDisconnectWebSocket = true })
+        client.isDead = true
+        let start = harness.now
+        let isGone = harness.run(for: .seconds(60)) { harness.removed == [client.id] }
+        #expect(isGone)
+        #expect(harness.now - start < .seconds(40), "\(harness.now - start)")
+        harness.run(for: .seconds(1))
+        #expect(watcher.notifications("connection.destroyed").count == 1)
+    }
+
+    /// MEM1, MEM3: nothing of a member outlives it, whatever way it ends.
+    @Test func membersAreReleased() throws {
+        weak var channel: Channel?
+        var members: [WeakMember] = []
+        try {
+            let harness = try ChannelHarness()
+            channel = harness.channel
+            let keeper = try harness.joined(ChannelHarness.connect(.sendrecv))
+            for way in 0..<4 {
+                let client = try harness.joined(ChannelHarness.connect(.sendrecv) { $0.simulcast = way % 2 == 0 })
+                let sources = [MediaSource(client), MediaSource(keeper)]
+                harness.play(sources, for: .milliseconds(500))
+                members.append(WeakMember(harness.channel.members[client.id]))
+                #expect(members.last?.member != nil)
+                switch way {
+                case 0: client.send(["type": "disconnect"], label: "signaling", now: harness.now)
+                case 1: harness.perform { $0.disconnect(client.id, code: 1000, reason: "X", now: $1) }
+                case 2: harness.perform { $0.webSocketClosed(client.id, code: 1006, now: $1) }
+                default: client.isDead = true
+                }
+                harness.play([MediaSource(keeper)], for: .milliseconds(200))
+                harness.run(for: .seconds(70))
+                #expect(members.last?.member == nil, "ended in way \(way)")
+            }
+            members.append(WeakMember(harness.channel.members[keeper.id]))
+        }()
+        // The channel goes while a member is there.
+        #expect(channel == nil)
+        #expect(members.allSatisfy { $0.member == nil })
+    }
+}
+
+struct WeakMember {
+    weak var member: Member?
+    init(_ member: Member?) { self.member = member }
 }
