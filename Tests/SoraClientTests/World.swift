@@ -211,7 +211,7 @@ final class World {
         case .transmit(let id, let datagram):
             guard let client = clients.first(where: { $0.connectionID == id }), !client.isCut else { return }
             client.down.send(datagram.payload, now: now)
-        case .removed, .event: break
+        case .removed, .event, .connection: break
         }
     }
 
