@@ -23,6 +23,8 @@ actor MediaLoop {
     private(set) var sockets: [SocketID: UDPSocket] = [:]
     private(set) var channels: [String: Channel] = [:]
     private(set) var channelOf: [ConnectionID: Channel] = [:]
+    /// One for each channel: what happens in one costs nothing for the others.
+    private var channelTimers: [String: LoopTimer] = [:]
     /// Who a datagram is for: by its source address once known, by the ICE user name before.
     private var connectionByAddress: [SocketAddress: ConnectionID] = [:]
     private var connectionByFragment: [String: ConnectionID] = [:]
@@ -37,7 +39,8 @@ actor MediaLoop {
     /// Connections with a bad network, by fault.
     var impairments: [ConnectionID: Impairment] = [:]
     var connectionFaults: [ConnectionID: [Fault.Kind]] = [:]
-    private var timer: LoopTimer?
+    /// For packets in bad networks.
+    private var impairmentTimer: LoopTimer?
     private(set) var isStopped = false
 
     init(
@@ -65,8 +68,8 @@ actor MediaLoop {
             }
             sockets[socket.id] = socket
         }
-        timer = LoopTimer(on: loop) { [weak self] in
-            self?.assumeIsolated { $0.handleTimeout() }
+        impairmentTimer = LoopTimer(on: loop) { [weak self] in
+            self?.assumeIsolated { $0.deliverImpaired(now: $0.loop.now) }
         }
     }
 
@@ -74,8 +77,10 @@ actor MediaLoop {
         isStopped = true
         for socket in sockets.values { socket.close() }
         sockets.removeAll()
-        timer?.cancel()
-        timer = nil
+        impairmentTimer?.cancel()
+        impairmentTimer = nil
+        for timer in channelTimers.values { timer.cancel() }
+        channelTimers.removeAll()
         channels.removeAll()
         channelOf.removeAll()
         connectionByAddress.removeAll()
@@ -182,7 +187,7 @@ actor MediaLoop {
             if !touched.contains(where: { $0 === channel }) { touched.append(channel) }
         }
         for channel in touched { flush(channel) }
-        if !impairments.isEmpty { reschedule() }
+        if !impairments.isEmpty { scheduleImpaired() }
     }
 
     /// A source address belongs to the connection whose ICE user name it used last. Only the user name
@@ -205,16 +210,10 @@ actor MediaLoop {
         return connectionByAddress[datagram.remote]
     }
 
-    private func handleTimeout() {
-        let now = loop.now
-        if !impairments.isEmpty { deliverImpaired(now: now) }
-        for channel in Array(channels.values) {
-            if let due = channel.nextTimeout, due <= now {
-                channel.handleTimeout(now: now)
-                flush(channel, reschedule: false)
-            }
-        }
-        reschedule()
+    private func handleTimeout(ofChannel id: String) {
+        guard let channel = channels[id] else { return }
+        channel.handleTimeout(now: loop.now)
+        flush(channel)
     }
 
     private func channel(_ id: String) throws(ConnectRejection) -> Channel {
@@ -223,6 +222,9 @@ actor MediaLoop {
         let channel = Channel(id: id, settings: settings, random: random.split())
         channel.script = script
         channels[id] = channel
+        channelTimers[id] = LoopTimer(on: loop) { [weak self] in
+            self?.assumeIsolated { $0.handleTimeout(ofChannel: id) }
+        }
         return channel
     }
 
@@ -239,7 +241,8 @@ actor MediaLoop {
     }
 
     /// Does what a channel asks for.
-    func flush(_ channel: Channel, reschedule: Bool = true) {
+    func flush(_ channel: Channel) {
+        var isImpaired = false
         while let output = channel.poll() {
             switch output {
             case .transmit(let id, let datagram):
@@ -247,6 +250,7 @@ actor MediaLoop {
                     send(datagram)
                 } else {
                     impairments[id]?.sendDown(datagram, now: loop.now)
+                    isImpaired = true
                 }
             case .text(let id, let text): toFront { $0.send(text, to: id) }
             case .closeWebSocket(let id, let code, let reason):
@@ -261,8 +265,13 @@ actor MediaLoop {
             case .connection(let event): note(event, in: channel)
             }
         }
-        if channel.isEmpty, channels.removeValue(forKey: channel.id) != nil { sessionEnded(channel) }
-        if reschedule { self.reschedule() }
+        if isImpaired { scheduleImpaired() }
+        if channel.isEmpty {
+            channelTimers.removeValue(forKey: channel.id)?.cancel()
+            if channels.removeValue(forKey: channel.id) != nil { sessionEnded(channel) }
+        } else {
+            channelTimers[channel.id]?.schedule(at: channel.nextTimeout)
+        }
     }
 
     private func forgetConnection(_ id: ConnectionID) {
@@ -275,11 +284,11 @@ actor MediaLoop {
         }
     }
 
-    func reschedule() {
+    /// To be called when packets were put into bad networks, or taken out.
+    func scheduleImpaired() {
         var earliest = Instant.distantFuture
-        for channel in channels.values { earliest = min(earliest, channel.nextTimeout ?? .distantFuture) }
         for impairment in impairments.values { earliest = min(earliest, impairment.nextTimeout ?? .distantFuture) }
-        timer?.schedule(at: earliest)
+        impairmentTimer?.schedule(at: earliest)
     }
 
     /// Calls the signaling front: at once if it lives on this loop, else over there, in order.

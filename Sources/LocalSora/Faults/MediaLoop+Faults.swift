@@ -36,7 +36,6 @@ extension MediaLoop {
                 if watch.isAnnounced { begin(fault.kind, for: id, in: channel) }
             }
         }
-        reschedule()
         return count
     }
 
@@ -119,7 +118,8 @@ extension MediaLoop {
             while let datagram = impairments[id]?.receiveUp(now: now) {
                 channel.handle(datagram, for: id, now: now)
             }
-            flush(channel, reschedule: false)
+            flush(channel)
         }
+        scheduleImpaired()
     }
 }

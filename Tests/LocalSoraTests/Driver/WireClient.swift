@@ -46,7 +46,7 @@ actor WireClient {
             target.tls = try TLSContext(client: TLSClientConfiguration(trust: .authorities(bundle)))
         }
         let _: Void = try await withCheckedThrowingContinuation { continuation in
-            StreamDialer(target, on: loop, deadline: loop.now + .seconds(10)) { result in
+            StreamDialer(target, on: loop, deadline: loop.now + .seconds(30)) { result in
                 switch result {
                 case .success(let stream):
                     self.stream = stream
@@ -195,7 +195,7 @@ actor WireClient {
     // MARK: Waiting
 
     /// Waits until `condition` holds, looking after each event; false after `limit`.
-    func wait(_ limit: Duration = .seconds(10), until condition: @escaping @Sendable (isolated WireClient) -> Bool)
+    func wait(_ limit: Duration = .seconds(30), until condition: @escaping @Sendable (isolated WireClient) -> Bool)
         async -> Bool
     {
         if condition(self) { return true }
@@ -214,7 +214,7 @@ actor WireClient {
     }
 
     /// The JSON of the first message of a type, when it has come.
-    func message(_ type: String, within limit: Duration = .seconds(10)) async -> JSONObject? {
+    func message(_ type: String, within limit: Duration = .seconds(30)) async -> JSONObject? {
         _ = await wait(limit) { $0.firstMessage(type) != nil }
         return firstMessage(type)
     }
@@ -228,13 +228,13 @@ actor WireClient {
     }
 
     /// Code and reason with which the server closed, when it has.
-    func closed(within limit: Duration = .seconds(10)) async -> (code: UInt16, reason: String)? {
+    func closed(within limit: Duration = .seconds(30)) async -> (code: UInt16, reason: String)? {
         _ = await wait(limit) { $0.closure != nil }
         return closure
     }
 
     /// Whether the channel has announced this client.
-    func isUp(within limit: Duration = .seconds(10)) async -> Bool {
+    func isUp(within limit: Duration = .seconds(30)) async -> Bool {
         await wait(limit) { !($0.peer?.notifications("connection.created").isEmpty ?? true) }
     }
 
@@ -243,7 +243,7 @@ actor WireClient {
     /// One request on this connection, and its response; nil if none comes.
     func request(
         _ method: String, _ path: String, headers: HTTPHeaders = [:], body: [UInt8] = [],
-        within limit: Duration = .seconds(10)
+        within limit: Duration = .seconds(30)
     ) async -> HTTPResponse? {
         received = []
         var all: HTTPHeaders = ["Host": "localhost"]
@@ -303,7 +303,7 @@ extension SoraServer {
     }
 
     /// Waits for an event with a bound.
-    func event(_ kind: ServerEvent.Kind, count: Int = 1, within limit: Duration = .seconds(10)) async -> Bool {
+    func event(_ kind: ServerEvent.Kind, count: Int = 1, within limit: Duration = .seconds(30)) async -> Bool {
         let clock = ContinuousClock()
         let end = clock.now + limit
         let stream = events()

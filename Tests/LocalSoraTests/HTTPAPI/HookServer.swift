@@ -52,7 +52,7 @@ final class HookServer: Sendable {
                 return false
             }
             group.addTask {
-                try? await Task.sleep(for: .seconds(10))
+                try? await Task.sleep(for: .seconds(30))
                 return false
             }
             let first = await group.next() ?? false
