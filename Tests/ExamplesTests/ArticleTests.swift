@@ -18,8 +18,12 @@ import Testing
         return files.compactMap { try? String(contentsOf: $0, encoding: .utf8) }.map(lines)
     }()
 
+    /// Lines without indentation and comments, and without those that are empty then.
     static func lines(_ text: String) -> [String] {
-        text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+        text.split(separator: "\n").map { line in
+            let code = line.hasPrefix("//") ? "" : line.components(separatedBy: " //")[0]
+            return code.trimmingCharacters(in: .whitespaces)
+        }.filter { !$0.isEmpty && !$0.hasPrefix("import ") }
     }
 
     static func article(_ name: String) throws -> String {
@@ -67,9 +71,21 @@ import Testing
         }
     }
 
+    @Test func codeOfTheReadmeIsCompiled() throws {
+        let text = try String(contentsOf: Self.root.appendingPathComponent("README.md"), encoding: .utf8)
+        let blocks = Self.code(in: text).filter { !$0.hasPrefix("// Package.swift") }
+        #expect(!blocks.isEmpty)
+        for declaration in blocks.flatMap(Self.declarations) {
+            #expect(
+                Self.snippets.contains { Self.occurs(declaration, in: $0) },
+                "this code of README.md is in no file of Tests/ExamplesTests/Snippets: \(declaration.joined(separator: "\n"))"
+            )
+        }
+    }
+
     @Test func codeThatIsNotCompiledIsFound() {
         #expect(!Self.occurs(["let a = 1"], in: ["let b = 1"]))
-        #expect(Self.declarations("import Sora\n\nfunc a() {\n    b()\n\n    c()\n}").map(\.count) == [1, 4])
+        #expect(Self.declarations("import Sora\n\nfunc a() {\n    b()\n\n    c()\n}").map(\.count) == [4])
     }
 
     @Test(.timeLimit(.minutes(2)), arguments: ["GettingStarted", "MovingFromIOS"])

@@ -2,7 +2,9 @@
 public enum AudioCodec: Sendable, Codable, CustomStringConvertible {
     /// Lets the server choose; never sent.
     case `default`
+    /// Opus.
     case opus
+    /// G.711 mu-law.
     case pcmu
 
     static let names = NamedCases<AudioCodec>([(.default, "default"), (.opus, "OPUS"), (.pcmu, "PCMU")])

@@ -3,7 +3,9 @@ import Foundation
 /// Whether the certificate of a `turns:` server is checked.
 @available(*, deprecated, message: "use Configuration.insecure and Configuration.caCertificate")
 public enum TLSSecurityPolicy: Sendable {
+    /// The certificate is checked.
     case secure
+    /// The certificate is not checked. For tests.
     case insecure
 }
 
@@ -22,10 +24,12 @@ public final class ICEServerInfo: Codable, CustomStringConvertible {
         get { values.withLock { $0.urls } }
         set { values.withLock { $0.urls = newValue } }
     }
+    /// For TURN.
     public var userName: String? {
         get { values.withLock { $0.userName } }
         set { values.withLock { $0.userName = newValue } }
     }
+    /// For TURN.
     public var credential: String? {
         get { values.withLock { $0.credential } }
         set { values.withLock { $0.credential = newValue } }

@@ -2,8 +2,11 @@
 public enum Rid: Equatable, Sendable, Codable {
     /// No video.
     case none
+    /// The smallest layer.
     case r0
+    /// The middle layer.
     case r1
+    /// The largest layer.
     case r2
 
     static let names = NamedCases<Rid>([(.none, "none"), (.r0, "r0"), (.r1, "r1"), (.r2, "r2")])

@@ -1,7 +1,10 @@
 /// What a connection does with media.
 public enum Role: Sendable, Codable, CustomStringConvertible {
+    /// Sends and does not receive.
     case sendonly
+    /// Receives and does not send.
     case recvonly
+    /// Sends and receives.
     case sendrecv
 
     static let names = NamedCases<Role>([(.sendonly, "sendonly"), (.recvonly, "recvonly"), (.sendrecv, "sendrecv")])

@@ -1,7 +1,10 @@
 /// The simulcast layer to receive, in the older form of the setting.
 public enum SimulcastRid: Sendable, Codable {
+    /// The smallest layer.
     case r0
+    /// The middle layer.
     case r1
+    /// The largest layer.
     case r2
 
     static let names = NamedCases<SimulcastRid>([(.r0, "r0"), (.r1, "r1"), (.r2, "r2")])
@@ -17,8 +20,11 @@ public enum SimulcastRequestRid: Sendable, Codable {
     case unspecified
     /// No video.
     case none
+    /// The smallest layer.
     case r0
+    /// The middle layer.
     case r1
+    /// The largest layer.
     case r2
 
     static let names = NamedCases<SimulcastRequestRid>([(.none, "none"), (.r0, "r0"), (.r1, "r1"), (.r2, "r2")])

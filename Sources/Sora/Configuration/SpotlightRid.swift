@@ -4,8 +4,11 @@ public enum SpotlightRid: Sendable, Codable {
     case unspecified
     /// No video.
     case none
+    /// The smallest layer.
     case r0
+    /// The middle layer.
     case r1
+    /// The largest layer.
     case r2
 
     static let names = NamedCases<SpotlightRid>([

@@ -2,10 +2,15 @@
 public enum VideoCodec: Sendable, Codable, CustomStringConvertible {
     /// Lets the server choose; never sent.
     case `default`
+    /// VP8.
     case vp8
+    /// VP9.
     case vp9
+    /// H.264.
     case h264
+    /// H.265. Forwarded and received; encoded only where the machine has an encoder.
     case h265
+    /// AV1.
     case av1
 
     static let names = NamedCases<VideoCodec>([

@@ -1,9 +1,12 @@
 /// One connection attempt, to watch or to cancel.
 public final class ConnectionTask {
+    /// Where an attempt stands.
     public enum State: Sendable {
+        /// The attempt goes on.
         case connecting
         /// Over in any way but ``ConnectionTask/cancel()``.
         case completed
+        /// Ended by ``ConnectionTask/cancel()``.
         case canceled
     }
 
@@ -15,6 +18,7 @@ public final class ConnectionTask {
         self.onCancel = onCancel
     }
 
+    /// Where the attempt stands. Leaves ``State/connecting`` once.
     public var state: State { progress.state }
 
     /// Ends an attempt that is not over yet; does nothing otherwise. The attempt fails with

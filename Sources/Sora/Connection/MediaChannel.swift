@@ -40,10 +40,15 @@ public final class MediaChannel {
     public var connectedUrl: URL? { core.snapshot.connectedUrl }
     /// The peer connection; nil until the first offer.
     public var native: RTCPeerConnection? { core.snapshot.peerConnection }
+    /// The client id in force; nil until the offer.
     public var clientId: String? { core.snapshot.clientId }
+    /// The bundle id in force; nil until the offer.
     public var bundleId: String? { core.snapshot.bundleId }
+    /// Identifies the connection in the channel; nil until the offer. Stays readable after the end.
     public var connectionId: String? { core.snapshot.connectionId }
+    /// Where the connection stands.
     public var state: ConnectionState { core.state }
+    /// True while ``state`` is ``ConnectionState/connected``.
     public var isAvailable: Bool { core.state == .connected }
     /// When the attempt began.
     public var connectionStartTime: Date? { core.snapshot.startTime }

@@ -2,8 +2,11 @@ import Foundation
 
 /// How sound is used.
 public enum AudioMode: Sendable {
+    /// A category of the application's choice.
     case `default`(category: AVAudioSession.Category, output: AudioOutput)
+    /// Sound for calls with pictures.
     case videoChat
+    /// Sound for calls without pictures.
     case voiceChat(output: AudioOutput)
 }
 

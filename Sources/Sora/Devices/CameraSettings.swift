@@ -1,7 +1,9 @@
 /// The camera that is opened on connect, and how.
 public struct CameraSettings: CustomStringConvertible, Sendable {
+    /// 720p, 30 frames a second, the front camera.
     public static var `default`: CameraSettings { CameraSettings() }
 
+    /// Sizes that cameras usually offer; the nearest one of the camera is used.
     public enum Resolution: Sendable, Codable {
         /// 320×240
         case qvga240p
@@ -26,7 +28,9 @@ public struct CameraSettings: CustomStringConvertible, Sendable {
         public init(from decoder: any Decoder) throws { self = try Self.names.decode(from: decoder) }
         public func encode(to encoder: any Encoder) throws { try Self.names.encode(self, to: encoder) }
 
+        /// In pixels.
         public var width: Int32 { size.width }
+        /// In pixels.
         public var height: Int32 { size.height }
 
         private var size: (width: Int32, height: Int32) {
@@ -42,14 +46,18 @@ public struct CameraSettings: CustomStringConvertible, Sendable {
         }
     }
 
+    /// The wanted size.
     public var resolution: Resolution
+    /// Frames a second.
     public var frameRate: Int
+    /// Which camera is opened.
     public var position: AVCaptureDevice.Position
     /// False: the SDK does not touch cameras at all.
     public var isEnabled: Bool
 
     public var description: String { "\(Resolution.names.text(for: resolution)), \(frameRate)fps" }
 
+    /// Settings; what is not given is as in ``default``.
     public init(
         resolution: Resolution = .hd720p, frameRate: Int = 30, position: AVCaptureDevice.Position = .front,
         isEnabled: Bool = true

@@ -35,6 +35,7 @@ public final class CameraVideoCapturer: Sendable {
     public static var back: CameraVideoCapturer? { CameraSystem.shared.capturer(at: .back) }
     /// The running capturer.
     public static var current: CameraVideoCapturer? { CameraSystem.shared.current }
+    /// Callbacks for all cameras of the process.
     public static var handlers: CameraVideoCapturerHandlers {
         get { CameraSystem.shared.handlers }
         set { CameraSystem.shared.handlers = newValue }
@@ -73,14 +74,18 @@ public final class CameraVideoCapturer: Sendable {
 
     // MARK: This capturer
 
+    /// Tells whether frames come.
     public var captureSession: AVCaptureSession { session }
     /// Where frames go. Held weakly.
     public var stream: (any MediaStream)? {
         get { state.withLock { $0.stream } }
         set { state.withLock { $0.stream = newValue } }
     }
+    /// True between a successful start and the stop.
     public var isRunning: Bool { state.withLock { $0.run != nil } }
+    /// The side of ``device``.
     public var position: AVCaptureDevice.Position { device.position }
+    /// The camera that is opened.
     public var device: AVCaptureDevice {
         get { state.withLock { $0.device } }
         set { state.write(newValue, to: \.device) }
@@ -90,11 +95,13 @@ public final class CameraVideoCapturer: Sendable {
     /// Of the last successful start.
     public var format: AVCaptureDevice.Format? { state.withLock { $0.format } }
 
+    /// Opens the camera. Fails while another one runs.
     public func start(
         format: AVCaptureDevice.Format, frameRate: Int, completionHandler: @escaping (((any Error)?) -> Void)
     ) {
         CameraSystem.shared.start(self, format: format, frameRate: frameRate, completionHandler)
     }
+    /// Closes the camera.
     public func stop(completionHandler: @escaping (((any Error)?) -> Void)) {
         CameraSystem.shared.stop(self, completionHandler)
     }

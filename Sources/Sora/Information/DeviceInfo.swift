@@ -2,8 +2,11 @@ import Foundation
 
 /// The machine and system that the program runs on.
 public struct DeviceInfo: Sendable {
+    /// The product's name, or the processor's architecture.
     public let machineName: String
+    /// The name of the distribution.
     public let systemName: String
+    /// The version of the distribution, or of the kernel.
     public let systemVersion: String
 
     /// `machineName; systemName systemVersion`

@@ -1,5 +1,6 @@
 /// About this SDK.
 public enum SDKInfo {
+    /// The version of this package.
     public static let version = "0.1.0"
 
     /// Name and version, as sent to servers and proxies.

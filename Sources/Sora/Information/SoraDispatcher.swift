@@ -2,7 +2,9 @@ import Foundation
 
 /// The two serial queues on which the SDK does its own work with cameras and sound.
 public enum SoraDispatcher {
+    /// For work on cameras.
     case camera
+    /// For work on sound.
     case audio
 
     private static let cameraQueue = DispatchQueue(label: "sora.camera")

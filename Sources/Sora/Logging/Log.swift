@@ -2,9 +2,13 @@ import Foundation
 
 /// One log message, with secrets already masked.
 public struct Log: Sendable, CustomStringConvertible {
+    /// How serious it is.
     public let level: LogLevel
+    /// Which part of the SDK says it.
     public let type: LogType
+    /// When it was said.
     public let timestamp: Date
+    /// The text, with secrets masked.
     public let message: String
 
     /// `yyyy-MM-dd HH:mm:ss TYPE LEVEL: MESSAGE` in local time.

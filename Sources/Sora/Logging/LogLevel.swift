@@ -1,10 +1,16 @@
 /// How grave a log message is; as ``Logger/level`` the least grave that is still written.
 public enum LogLevel: Sendable, CustomStringConvertible {
+    /// The process cannot go on.
     case fatal
+    /// Something failed.
     case error
+    /// Something is not as it should be, and goes on.
     case warn
+    /// What a user of the application may want to know.
     case info
+    /// What a developer of the application may want to know.
     case debug
+    /// Everything.
     case trace
     /// Writes nothing.
     case off

@@ -7,11 +7,17 @@ import Foundation
 public final class Logger: Sendable {
     /// A set of log types that is switched on or off as one.
     public enum Group: Sendable {
+        /// Connections, signaling, data channels, streams.
         case channels
+        /// The clock of attempts.
         case connectionTimer
+        /// Cameras.
         case videoCapturer
+        /// Renderers and views.
         case videoRenderer
+        /// Kept for compatibility; nothing writes to it.
         case configurationViewController
+        /// Messages of the application.
         case user
 
         func covers(_ type: LogType) -> Bool {
@@ -84,11 +90,17 @@ public final class Logger: Sendable {
         set { settings.withLock { $0.destination = newValue } }
     }
 
+    /// Writes at the level ``LogLevel/fatal``.
     public static func fatal(type: LogType, message: String) { write(.fatal, type, message) }
+    /// Writes at the level ``LogLevel/error``.
     public static func error(type: LogType, message: String) { write(.error, type, message) }
+    /// Writes at the level ``LogLevel/warn``.
     public static func warn(type: LogType, message: String) { write(.warn, type, message) }
+    /// Writes at the level ``LogLevel/info``.
     public static func info(type: LogType, message: String) { write(.info, type, message) }
+    /// Writes at the level ``LogLevel/debug``.
     public static func debug(type: LogType, message: String) { write(.debug, type, message) }
+    /// Writes at the level ``LogLevel/trace``.
     public static func trace(type: LogType, message: String) { write(.trace, type, message) }
 
     /// True if a message of this kind would be written: lets callers skip making costly texts.

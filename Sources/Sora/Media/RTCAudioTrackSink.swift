@@ -17,5 +17,6 @@ public protocol RTCAudioTrackSink: AnyObject {
 }
 
 extension RTCAudioTrackSink {
+    /// The number of channels to mix to; -1, which is the default, takes them as they are.
     public func preferredNumberOfChannels() -> Int { -1 }
 }

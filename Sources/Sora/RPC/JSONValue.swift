@@ -2,14 +2,19 @@ import Foundation
 
 /// Any JSON value.
 public enum JSONValue: Sendable, Equatable, Codable {
+    /// `null`
     case null
+    /// `true` or `false`
     case bool(Bool)
     /// Every number that fits, exactly.
     case decimal(Decimal)
     /// Numbers beyond the range of `Decimal`.
     case double(Double)
+    /// A text.
     case string(String)
+    /// Values in order.
     case array([JSONValue])
+    /// Values by name.
     case object([String: JSONValue])
 
     public init(from decoder: any Decoder) throws {

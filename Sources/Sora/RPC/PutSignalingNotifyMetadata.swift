@@ -12,7 +12,9 @@ public enum SendablePutSignalingNotifyMetadata<Metadata: Codable & Sendable>: Se
     public static var name: String { "2025.2.0/PutSignalingNotifyMetadata" }
 }
 
+/// Parameters of ``PutSignalingNotifyMetadata``.
 public struct PutSignalingNotifyMetadataParams<Metadata: Encodable>: Encodable {
+    /// Takes the place of the metadata of before.
     public let metadata: Metadata
     /// Whether the other members are told.
     public let push: Bool?
@@ -51,8 +53,11 @@ public enum SendablePutSignalingNotifyMetadataItem<
     public static var name: String { "2025.2.0/PutSignalingNotifyMetadataItem" }
 }
 
+/// Parameters of ``PutSignalingNotifyMetadataItem``.
 public struct PutSignalingNotifyMetadataItemParams<Value: Encodable>: Encodable {
+    /// The key to set.
     public let key: String
+    /// Its new value.
     public let value: Value
     /// Whether the other members are told.
     public let push: Bool?

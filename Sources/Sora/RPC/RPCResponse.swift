@@ -2,9 +2,12 @@
 public struct RPCResponse<Result> {
     /// Always `2.0`.
     public let jsonrpc: String
+    /// The number of the call on its transport.
     public let id: Int
+    /// What the method returned.
     public let result: Result
 
+    /// A response, for tests of an application.
     public init(id: Int, result: Result) {
         jsonrpc = "2.0"
         self.id = id
@@ -16,9 +19,12 @@ public struct RPCResponse<Result> {
 public struct SendableRPCResponse<Result: Sendable>: Sendable {
     /// Always `2.0`.
     public let jsonrpc: String
+    /// The number of the call on its transport.
     public let id: Int
+    /// What the method returned.
     public let result: Result
 
+    /// A response, for tests of an application.
     public init(id: Int, result: Result) {
         jsonrpc = "2.0"
         self.id = id
@@ -28,8 +34,11 @@ public struct SendableRPCResponse<Result: Sendable>: Sendable {
 
 /// The `error` object of an answer (JSON-RPC 2.0, 5.1).
 public struct RPCErrorDetail: Sendable {
+    /// The number of JSON-RPC or of the method.
     public let code: Int
+    /// What the server says.
     public let message: String
+    /// What else the server says.
     public let data: JSONValue?
 
     init(code: Int, message: String, data: JSONValue?) {

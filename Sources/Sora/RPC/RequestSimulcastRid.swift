@@ -5,7 +5,9 @@ public enum RequestSimulcastRid: SendableRPCMethodProtocol {
     public static let name = "2025.2.0/RequestSimulcastRid"
 }
 
+/// Parameters of ``RequestSimulcastRid``.
 public struct RequestSimulcastRidParams: Codable, Sendable {
+    /// The wanted layer.
     public let rid: Rid
     /// Nil means all senders.
     public let senderConnectionId: String?
@@ -21,6 +23,7 @@ public struct RequestSimulcastRidParams: Codable, Sendable {
     }
 }
 
+/// What ``RequestSimulcastRid`` returns: the layer that is sent from now on.
 public struct RequestSimulcastRidResult: Codable, Sendable {
     public let channelId: String
     public let receiverConnectionId: String

@@ -5,10 +5,13 @@ public enum RequestSpotlightRid: SendableRPCMethodProtocol {
     public static let name = "2025.2.0/RequestSpotlightRid"
 }
 
+/// Parameters of ``RequestSpotlightRid``.
 public struct RequestSpotlightRidParams: Codable, Sendable {
     /// Nil means all senders.
     public let sendConnectionId: String?
+    /// The wanted layer of members in focus.
     public let spotlightFocusRid: Rid
+    /// The wanted layer of members out of focus.
     public let spotlightUnfocusRid: Rid
 
     public init(sendConnectionId: String? = nil, spotlightFocusRid: Rid, spotlightUnfocusRid: Rid) {
@@ -24,6 +27,7 @@ public struct RequestSpotlightRidParams: Codable, Sendable {
     }
 }
 
+/// What ``RequestSpotlightRid`` returns: the layers that are sent from now on.
 public struct RequestSpotlightRidResult: Codable, Sendable {
     public let channelId: String
     public let recvConnectionId: String

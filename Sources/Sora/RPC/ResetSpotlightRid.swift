@@ -5,6 +5,7 @@ public enum ResetSpotlightRid: SendableRPCMethodProtocol {
     public static let name = "2025.2.0/ResetSpotlightRid"
 }
 
+/// Parameters of ``ResetSpotlightRid``.
 public struct ResetSpotlightRidParams: Encodable, Sendable {
     /// Nil means all senders.
     public let sendConnectionId: String?
@@ -16,6 +17,7 @@ public struct ResetSpotlightRidParams: Encodable, Sendable {
     }
 }
 
+/// What ``ResetSpotlightRid`` returns.
 public struct ResetSpotlightRidResult: Codable, Sendable {
     public let channelId: String
     public let recvConnectionId: String

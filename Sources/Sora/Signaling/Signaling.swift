@@ -2,20 +2,35 @@ import Foundation
 
 /// A signaling message.
 public enum Signaling: Codable {
+    /// The client asks to join.
     case connect(SignalingConnect)
+    /// The server's session description.
     case offer(SignalingOffer)
+    /// The client's session description.
     case answer(SignalingAnswer)
+    /// Obsolete form of a new session description.
     case update(SignalingUpdate)
+    /// A new session description of the server.
     case reOffer(SignalingReOffer)
+    /// The client's answer to it.
     case reAnswer(SignalingReAnswer)
+    /// A way to reach the client.
     case candidate(SignalingCandidate)
+    /// Something happened in the channel.
     case notify(SignalingNotify)
+    /// The server asks whether the client is there.
     case ping(SignalingPing)
+    /// The client is there.
     case pong(SignalingPong)
+    /// The client leaves.
     case disconnect(SignalingDisconnect)
+    /// JSON that the application's server pushed.
     case push(SignalingPush)
+    /// Signaling moves to data channels.
     case switched(SignalingSwitched)
+    /// The client must connect elsewhere.
     case redirect(SignalingRedirect)
+    /// The server ends the connection.
     case close(SignalingClose)
 
     /// Parses a received message. Whatever is wrong becomes `.failure`.

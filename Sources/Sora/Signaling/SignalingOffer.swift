@@ -2,30 +2,48 @@ import Foundation
 
 /// The server's offer of a connection.
 public struct SignalingOffer: Codable {
+    /// The client id in force.
     public let clientId: String
+    /// Identifies this connection in the channel.
     public let connectionId: String
+    /// The session description of the server.
     public let sdp: String
+    /// The bundle id in force.
     public let bundleId: String?
+    /// The channel that was joined.
     public let channelId: String?
+    /// The session of the channel.
     public let sessionId: String?
+    /// The version of the server.
     public let version: String?
+    /// ICE servers and policy.
     public let configuration: Configuration?
     /// As `JSONSerialization` made it.
     public var metadata: Any?
+    /// Simulcast layers to send.
     public let encodings: [Encoding]?
     /// As `JSONSerialization` made it: numbers are `NSNumber`, readable as `Int` and as `Double`.
     public var dataChannels: [[String: Any]]?
+    /// The sections of the session description by `audio` and `video`.
     public let mid: [String: String]?
+    /// Whether simulcast is in force.
     public let simulcast: Bool?
     public let simulcastMulticodec: Bool?
+    /// Whether spotlight is in force.
     public let spotlight: Bool?
     /// Names of the methods that `rpc` may call.
     public var rpcMethods: [String]?
+    /// Whether audio is in force.
     public let audio: Bool?
+    /// Whether video is in force.
     public let video: Bool?
+    /// The audio codec in force.
     public let audioCodecType: String?
+    /// The video codec in force.
     public let videoCodecType: String?
+    /// kbit/s
     public let audioBitRate: Int?
+    /// kbit/s
     public let videoBitRate: Int?
 
     init(_ object: SignalingObject) throws {
@@ -63,7 +81,9 @@ public struct SignalingOffer: Codable {
 
     /// The part of the offer about ICE.
     public struct Configuration: Codable {
+        /// STUN and TURN servers.
         public let iceServerInfos: [ICEServerInfo]
+        /// Whether only relays may be used.
         public let iceTransportPolicy: ICETransportPolicy
 
         init(_ object: SignalingObject) throws {
@@ -95,12 +115,17 @@ public struct SignalingOffer: Codable {
     public struct Encoding: Codable {
         /// Absent means true.
         public let active: Bool
+        /// The layer's name.
         public let rid: String?
         /// bit/s
         public let maxBitrate: Int?
+        /// Frames a second.
         public let maxFramerate: Double?
+        /// By how much width and height are divided.
         public let scaleResolutionDownBy: Double?
+        /// The largest size.
         public let scaleResolutionDownTo: RTCResolutionRestriction?
+        /// The mode of W3C's webrtc-svc, for instance `L1T2`.
         public let scalabilityMode: String?
         public let networkPriority: RTCPriority?
 

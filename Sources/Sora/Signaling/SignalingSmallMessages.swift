@@ -4,6 +4,7 @@ import Foundation
 
 /// The client's answer to an offer.
 public struct SignalingAnswer: Codable, Sendable {
+    /// The session description.
     public let sdp: String
 
     init(sdp: String) { self.sdp = sdp }
@@ -17,6 +18,7 @@ public struct SignalingAnswer: Codable, Sendable {
 
 /// An obsolete form of renegotiation, in both directions.
 public struct SignalingUpdate: Codable, Sendable {
+    /// The session description.
     public let sdp: String
 
     init(sdp: String) { self.sdp = sdp }
@@ -24,6 +26,7 @@ public struct SignalingUpdate: Codable, Sendable {
 
 /// The server's wish to renegotiate.
 public struct SignalingReOffer: Codable, Sendable {
+    /// The session description.
     public let sdp: String
 
     init(sdp: String) { self.sdp = sdp }
@@ -31,6 +34,7 @@ public struct SignalingReOffer: Codable, Sendable {
 
 /// The client's answer to a re-offer.
 public struct SignalingReAnswer: Codable, Sendable {
+    /// The session description.
     public let sdp: String
 
     init(sdp: String) { self.sdp = sdp }
@@ -38,6 +42,7 @@ public struct SignalingReAnswer: Codable, Sendable {
 
 /// A local ICE candidate.
 public struct SignalingCandidate: Codable {
+    /// The candidate.
     public let candidate: ICECandidate
 
     init(candidate: ICECandidate) { self.candidate = candidate }
@@ -73,6 +78,7 @@ public struct SignalingPong: Codable, Sendable {
 
 /// The client's farewell.
 public struct SignalingDisconnect: Codable, Sendable {
+    /// Why, for instance `NO-ERROR`.
     public var reason: String?
 
     init(reason: String?) { self.reason = reason }
@@ -98,6 +104,7 @@ public struct SignalingPush: Codable {
 
 /// Signaling moved to data channels.
 public struct SignalingSwitched: Decodable, Sendable {
+    /// Whether the connection lives on without its WebSocket.
     public var ignoreDisconnectWebSocket: Bool?
 
     init(ignoreDisconnectWebSocket: Bool?) { self.ignoreDisconnectWebSocket = ignoreDisconnectWebSocket }
@@ -109,6 +116,7 @@ public struct SignalingSwitched: Decodable, Sendable {
 
 /// The client shall connect to another server.
 public struct SignalingRedirect: Decodable, Sendable {
+    /// The signaling URL to go to.
     public var location: String
 
     init(location: String) { self.location = location }
@@ -116,7 +124,9 @@ public struct SignalingRedirect: Decodable, Sendable {
 
 /// The server is about to close the data channels.
 public struct SignalingClose: Decodable, Sendable {
+    /// As in a WebSocket's close frame.
     public var code: Int
+    /// Why.
     public var reason: String
 
     init(code: Int, reason: String) {

@@ -26,9 +26,13 @@ public final class AVCaptureDevice: Sendable, Equatable {
         }
     }
 
+    /// Identifies the camera on this machine.
     public let uniqueID: String
+    /// What the camera calls itself.
     public let localizedName: String
+    /// The side on which the camera is, as far as the system knows.
     public let position: Position
+    /// Sizes and rates that the camera offers.
     public let formats: [Format]
 
     init(uniqueID: String, localizedName: String, position: Position, formats: [Format]) {

@@ -5,6 +5,7 @@ public typealias CFTimeInterval = Double
 
 /// A point in time as a fraction. Stands in for the type of Core Media.
 public struct CMTime: Sendable, Comparable {
+    /// In units of 1/``timescale`` seconds.
     public var value: Int64
     /// Units per second; 0 or less makes the time invalid.
     public var timescale: Int32
@@ -34,6 +35,7 @@ public struct CMTime: Sendable, Comparable {
         return time
     }()
 
+    /// False for ``invalid``.
     public var isValid: Bool { timescale > 0 }
     public var isIndefinite: Bool { indefinite }
     /// NaN for a time that has no value.
@@ -70,7 +72,9 @@ public func CMTimeGetSeconds(_ time: CMTime) -> Double { time.seconds }
 
 /// One captured picture with its time. Stands in for the type of Core Media.
 public final class CMSampleBuffer: Sendable {
+    /// The picture.
     public let imageBuffer: CVPixelBuffer?
+    /// When the picture was taken.
     public let presentationTimeStamp: CMTime
 
     public init?(pixelBuffer: CVPixelBuffer, presentationTimeStamp: CMTime) {

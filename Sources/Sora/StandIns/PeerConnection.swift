@@ -29,6 +29,7 @@ public final class RTCPeerConnection: Sendable {
     /// - Parameter onClose: called once when the application closes the peer connection itself.
     init(onClose: @escaping @Sendable () -> Void) { self.onClose = Locked(onClose) }
 
+    /// Where the peer connection stands.
     public var connectionState: RTCPeerConnectionState { state.read() }
 
     /// Closes the peer connection, which ends the connection that it belongs to.

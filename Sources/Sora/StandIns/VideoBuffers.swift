@@ -41,7 +41,9 @@ final class PixelPlane: @unchecked Sendable {
 ///
 /// The planes are those of the SDK's own frames, so that nothing is copied on the way in and out.
 public final class RTCI420Buffer: RTCVideoFrameBuffer, Sendable {
+    /// In pixels.
     public let width: Int32
+    /// In pixels.
     public let height: Int32
     let storage: VideoFrameBuffer
 
@@ -61,12 +63,19 @@ public final class RTCI420Buffer: RTCVideoFrameBuffer, Sendable {
 
     /// The memory belongs to the buffer and lives as long as it does.
     public var dataY: UnsafeMutablePointer<UInt8> { storage.withMutablePlanes { $0.y } }
+    /// The plane of the blue-difference chroma.
     public var dataU: UnsafeMutablePointer<UInt8> { storage.withMutablePlanes { $0.u } }
+    /// The plane of the red-difference chroma.
     public var dataV: UnsafeMutablePointer<UInt8> { storage.withMutablePlanes { $0.v } }
+    /// Bytes from one row of luma to the next.
     public var strideY: Int32 { Int32(storage.strideY) }
+    /// Bytes from one row of ``dataU`` to the next.
     public var strideU: Int32 { Int32(storage.strideU) }
+    /// Bytes from one row of ``dataV`` to the next.
     public var strideV: Int32 { Int32(storage.strideV) }
+    /// Columns of the chroma planes.
     public var chromaWidth: Int32 { (width + 1) / 2 }
+    /// Rows of the chroma planes.
     public var chromaHeight: Int32 { (height + 1) / 2 }
 
     public func toI420() -> RTCI420Buffer { self }
@@ -89,7 +98,9 @@ public final class RTCNV12Buffer: RTCVideoFrameBuffer, Sendable {
         planeUV = PixelPlane(stride: (columns + 1) / 2 * 2, rows: (rows + 1) / 2)
     }
 
+    /// The plane of luma.
     public var dataY: UnsafeMutablePointer<UInt8> { planeY.pointer }
+    /// The plane of chroma: blue and red difference in turn.
     public var dataUV: UnsafeMutablePointer<UInt8> { planeUV.pointer }
     public var strideY: Int32 { Int32(planeY.stride) }
     public var strideUV: Int32 { Int32(planeUV.stride) }
@@ -212,10 +223,14 @@ enum BGRAConversion {
 /// `@unchecked Sendable`: immutable, and its buffer is not written to once the frame exists, by the contract of
 /// `MediaStream.send(videoFrame:)`.
 public final class RTCVideoFrame: @unchecked Sendable {
+    /// The pixels. They must not be changed once the frame exists.
     public let buffer: any RTCVideoFrameBuffer
+    /// How far the picture must be turned to stand upright.
     public let rotation: RTCVideoRotation
+    /// Time of capture in nanoseconds, on a clock of the sender's choice.
     public let timeStampNs: Int64
 
+    /// A frame. Its buffer belongs to it from now on.
     public init(buffer: any RTCVideoFrameBuffer, rotation: RTCVideoRotation, timeStampNs: Int64) {
         self.buffer = buffer
         self.rotation = rotation

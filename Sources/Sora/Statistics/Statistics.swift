@@ -4,6 +4,7 @@ import Foundation
 public class Statistics {
     /// Microseconds since 1970.
     public var timestamp: CFTimeInterval
+    /// In no order that means anything.
     public var entries: [StatisticsEntry]
 
     init(timestamp: CFTimeInterval, entries: [StatisticsEntry]) {
@@ -25,6 +26,7 @@ public class Statistics {
 
 /// One object of a statistics report.
 public class StatisticsEntry {
+    /// Identifies the entry; other entries refer to it.
     public var id: String
     /// For instance `inbound-rtp`.
     public var type: String

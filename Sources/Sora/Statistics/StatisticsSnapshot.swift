@@ -4,6 +4,7 @@ import Foundation
 public struct StatisticsSnapshot: Sendable {
     /// Microseconds since 1970.
     public let timestamp: CFTimeInterval
+    /// In no order that means anything.
     public let entries: [StatisticsEntrySnapshot]
 
     /// Fails as a whole when any value is not JSON.
@@ -17,10 +18,13 @@ public struct StatisticsSnapshot: Sendable {
 
 /// One object of a statistics report, as a value.
 public struct StatisticsEntrySnapshot: Sendable {
+    /// Identifies the entry; other entries refer to it.
     public let id: String
+    /// The type of W3C's webrtc-stats, for instance `inbound-rtp`.
     public let type: String
     /// Microseconds since 1970.
     public let timestamp: CFTimeInterval
+    /// The members of W3C's webrtc-stats by name.
     public let values: [String: JSONValue]
 
     init(_ entry: StatisticsEntry) throws(SoraError) {

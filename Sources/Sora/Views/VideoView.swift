@@ -35,6 +35,7 @@ public enum VideoViewConnectionMode: Sendable {
     private var framesInSecond = 0
     private var overlay: String?
 
+    /// A view whose window has the size of `frame` and fits pictures into it.
     public override init(frame: CGRect) {
         super.init(frame: frame)
         contentMode = .scaleAspectFit
