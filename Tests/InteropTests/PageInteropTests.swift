@@ -74,8 +74,8 @@ struct PageInteropTests {
             try await Self.expect(alice, "!document.getElementById('\(panel)').hidden")
         }
         try await Self.expect(alice, "document.querySelectorAll('#streams tr').length >= 2")
-        try await Self.expect(alice, "document.getElementById('signaling-log').innerText.includes('offer')")
-        try await Self.expect(alice, "document.getElementById('notify-log').innerText.includes('connection.created')")
+        try await Self.expect(alice, "document.getElementById('signaling-log').textContent.includes('offer')")
+        try await Self.expect(alice, "document.getElementById('notify-log').textContent.includes('connection.created')")
 
         // A phone's size and a desktop's.
         for (width, height) in [(390, 780), (1400, 860)] {

@@ -186,7 +186,7 @@ extension Page {
         .scroll { overflow-x: auto; }
         table { border-collapse: collapse; width: 100%; font-size: 13px; font-variant-numeric: tabular-nums; }
         caption { text-align: left; font-weight: 600; padding: 6px 0; }
-        th, td { text-align: right; padding: 4px 6px; border-bottom: 1px solid var(--line); white-space: nowrap; }
+        th, td { text-align: right; padding: 4px 4px; border-bottom: 1px solid var(--line); white-space: nowrap; }
         th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
         th { color: var(--soft); font-weight: 550; }
 

@@ -1,0 +1,82 @@
+import LocalSora
+import Testing
+
+@testable import SoraCLI
+
+@Suite struct ServeCommandTests {
+    private func configuration(_ words: String...) throws -> ServerConfiguration {
+        let root = CommandDefinition(name: "sora", abstract: "", subcommands: [ServeCommand.definition])
+        guard case .run(_, _, let arguments) = try ArgumentParser(root: root).parse(["serve"] + words) else {
+            throw CommandFailure(.usage, "no run")
+        }
+        return try ServeCommand.configuration(arguments)
+    }
+
+    private func complaint(_ words: String...) -> String {
+        let root = CommandDefinition(name: "sora", abstract: "", subcommands: [ServeCommand.definition])
+        do {
+            guard case .run(_, _, let arguments) = try ArgumentParser(root: root).parse(["serve"] + words) else {
+                return ""
+            }
+            _ = try ServeCommand.configuration(arguments)
+            return ""
+        } catch let failure as CommandFailure {
+            return failure.status == .usage ? failure.message : "not a usage error"
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test func defaultsAreALocalServerOnPort5000() throws {
+        let configuration = try configuration()
+        #expect(configuration.host == "127.0.0.1")
+        #expect(configuration.port == 5000)
+        #expect(configuration.apiPort == nil)
+        #expect(configuration.transportSecurity == .none)
+        #expect(configuration.servesPage)
+        #expect(configuration.dataChannelSignaling)
+        #expect(configuration.faults.isEmpty)
+    }
+
+    @Test func wordsReachTheConfiguration() throws {
+        let configuration = try configuration(
+            "--host", "0.0.0.0", "--port", "0", "--api-port", "3000", "--api-allow-origin", "*", "--no-page",
+            "--tls-self-signed", "--tls-name", "sora.test", "--data-channel-signaling", "off", "--rpc-method", "none",
+            "--jwt-secret", "s", "--auth-webhook", "http://127.0.0.1:1/", "--max-connections", "7",
+            "--answer-timeout", "2.5", "--fault", "fault=redirect", "--fault", "fault=drop,types=ping+notify")
+        #expect(configuration.host == "0.0.0.0")
+        #expect(configuration.port == 0)
+        #expect(configuration.apiPort == 3000)
+        #expect(configuration.apiAllowedOrigin == "*")
+        #expect(!configuration.servesPage)
+        #expect(configuration.transportSecurity == .selfSigned(names: ["sora.test"]))
+        #expect(!configuration.dataChannelSignaling)
+        #expect(configuration.rpcMethods == [])
+        #expect(configuration.tokenSecret == "s")
+        #expect(configuration.authWebhook == "http://127.0.0.1:1/")
+        #expect(configuration.maximumConnectionsPerChannel == 7)
+        #expect(configuration.answerTimeout == .milliseconds(2500))
+        #expect(configuration.faults == [Fault(.redirect(to: nil)), Fault(.dropMessages(types: ["ping", "notify"]))])
+    }
+
+    @Test func turnNeedsItsCredentials() throws {
+        let configuration = try configuration(
+            "--turn", "turn:10.0.0.1:3478", "--turn", "turns:10.0.0.1:5349", "--turn-user", "u", "--turn-password", "p",
+            "--turn-policy", "relay")
+        #expect(configuration.turnServers.first?.urls == ["turn:10.0.0.1:3478", "turns:10.0.0.1:5349"])
+        #expect(configuration.turnServers.first?.username == "u")
+        #expect(configuration.turnServers.first?.credential == "p")
+        #expect(configuration.forcesRelay)
+        #expect(complaint("--turn", "turn:10.0.0.1", "--turn-user", "u").contains("--turn-password"))
+        #expect(complaint("--turn", "http://10.0.0.1").contains("no turn: or turns: URI"))
+        #expect(complaint("--turn-policy", "relay").contains("needs a --turn server"))
+    }
+
+    @Test func wrongCombinationsSayWhatBelongsTogether() {
+        #expect(complaint("--tls-cert", "c.pem").contains("belong together"))
+        #expect(complaint("--tls-key", "k.pem").contains("belong together"))
+        #expect(complaint("--tls-self-signed", "--tls-cert", "c.pem").contains("makes a certificate"))
+        #expect(complaint("--fault", "fault=flood").contains("there is no fault 'flood'"))
+        #expect(complaint("--spotlight-number", "9").contains("9"))
+    }
+}
