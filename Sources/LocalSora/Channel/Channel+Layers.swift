@@ -18,7 +18,7 @@ extension Channel {
     /// How long an estimate must stay below what is sent.
     private static let patience: Duration = .seconds(3)
     /// The same where it is far below.
-    private static let shortPatience: Duration = .milliseconds(500)
+    private static let shortPatience: Duration = .seconds(1)
 
     // MARK: Choosing
 
@@ -224,6 +224,9 @@ extension Channel {
         let isSevere = needed * 7 / 10 > available
         guard now - since >= (isSevere && !isYoung ? Self.shortPatience : Self.patience) else { return }
         receiver.exceedingSince = nil
+        emit(
+            event: .bandwidthReduced, receiver, "\(needed / 1000) kbit/s are sent, \(available / 1000) are estimated",
+            now: now)
         reduceBandwidth(of: receiver, to: available, now: now)
     }
 

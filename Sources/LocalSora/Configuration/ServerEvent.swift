@@ -18,6 +18,8 @@ public struct ServerEvent: Sendable, CustomStringConvertible {
         case forwardingStarted, keyFrameRequested, layerSwitched
         /// A sender came into focus or left it.
         case spotlight
+        /// A receiver gets lower layers for lack of bandwidth.
+        case bandwidthReduced
         case webSocketClosed
         case mediaLost
         case disconnected

@@ -181,7 +181,7 @@ import Testing
         harness.play([source], for: .seconds(3))
         #expect(StreamCheck(viewer.packets(from: publisher.id, .video)).layers.last == 2)
         harness.perform { viewer.peer.sendBitrateLimit(700_000, now: $1) }
-        harness.play([source], for: .seconds(1))
+        harness.play([source], for: .seconds(2))
         #expect(StreamCheck(viewer.packets(from: publisher.id, .video)).layers.last == 1)
         #expect(StreamCheck(other.packets(from: publisher.id, .video)).layers.last == 2)
         harness.perform { viewer.peer.sendBitrateLimit(3_000_000, now: $1) }
