@@ -38,6 +38,7 @@ final class ConnectedStream: MediaStream {
     private let state = Locked(State())
     private let videoSwitch = TrackSwitch()
     private let audioSwitch = TrackSwitch()
+    private let isWatching = Locked(false)
     private let ingress = Locked<SendQueue?>(nil)
     private let encodedSinks = Locked<[any EncodedSink]>([])
 
@@ -60,7 +61,7 @@ final class ConnectedStream: MediaStream {
         if let video, self.video == nil {
             videoSlot.write(video)
             for sink in encodedSinks.read() { video.addEncodedSink(sink) }
-            if state.withLock({ $0.isWatched }) { watch(true) }
+            watchNewTrack()
         }
         if let audio, self.audio == nil {
             audioSlot.write(audio)
@@ -83,6 +84,25 @@ final class ConnectedStream: MediaStream {
     }
 
     private var weakSelf: Transfer<WeakStream> { Transfer(WeakStream(self)) }
+
+    /// Makes the track decode exactly while somebody watches. Decided and done in one step, so that a watcher who comes
+    /// while another leaves is not forgotten.
+    private func updateWatch() {
+        isWatching.withLock { isWatching in
+            let isWanted = state.withLock { $0.isWatched }
+            guard isWanted != isWatching else { return }
+            isWatching = isWanted
+            watch(isWanted)
+        }
+    }
+
+    /// A track that has come decodes from the start if somebody waits for it.
+    private func watchNewTrack() {
+        isWatching.withLock { isWatching in
+            isWatching = state.withLock { $0.isWatched }
+            if isWatching { watch(true) }
+        }
+    }
 
     private func watch(_ isWatched: Bool) {
         guard !isLocal, let video else { return }
@@ -207,16 +227,13 @@ final class ConnectedStream: MediaStream {
     }
 
     private func assign(_ renderer: (any VideoRenderer)?) {
-        let (old, new, wasWatched, isWatched) = state.withLock { state in
+        let (old, new) = state.withLock { state -> (RendererBinding?, RendererBinding?) in
             let old = state.renderer
-            let wasWatched = state.isWatched
-            if let renderer, let old, old.renderer === renderer {
-                return (nil as RendererBinding?, nil as RendererBinding?, wasWatched, wasWatched)
-            }
+            if let renderer, let old, old.renderer === renderer { return (nil, nil) }
             let new = state.isTerminated ? nil : renderer.map(RendererBinding.init)
             // After the end a renderer is remembered only so that the getter tells it.
             state.renderer = new ?? renderer.map(Self.inactiveBinding)
-            return (old, new, wasWatched, state.isWatched)
+            return (old, new)
         }
         let stream = Transfer(self)
         if let old {
@@ -224,7 +241,7 @@ final class ConnectedStream: MediaStream {
             old.send { $0.onRemoved(from: stream.value) }
         }
         new?.send { $0.onAdded(from: stream.value) }
-        if isWatched != wasWatched { watch(isWatched) }
+        updateWatch()
     }
 
     private static func inactiveBinding(_ renderer: any VideoRenderer) -> RendererBinding {
@@ -260,25 +277,21 @@ final class ConnectedStream: MediaStream {
 
     /// - Returns: the number of the tap; nil if the stream has ended, which the tap was then told.
     func addTap(_ tap: FrameTap) -> Int? {
-        let (id, starts) = state.withLock { state -> (Int?, Bool) in
-            guard !state.isTerminated else { return (nil, false) }
-            let wasWatched = state.isWatched
+        let id = state.withLock { state -> Int? in
+            guard !state.isTerminated else { return nil }
             let id = state.nextTap
             state.nextTap += 1
             state.taps[id] = tap
-            return (id, !wasWatched)
+            return id
         }
         if id == nil { tap.finish() }
-        if starts { watch(true) }
+        updateWatch()
         return id
     }
 
     func removeTap(_ id: Int) {
-        let (removed, stops) = state.withLock { state in
-            let removed = state.taps.removeValue(forKey: id)
-            return (removed, removed != nil && !state.isTerminated && !state.isWatched)
-        }
-        if stops { watch(false) }
+        let removed = state.withLock { $0.taps.removeValue(forKey: id) }
+        updateWatch()
         withExtendedLifetime(removed) {}
     }
 
@@ -295,7 +308,7 @@ final class ConnectedStream: MediaStream {
         }
         guard isFirst else { return }
         if !sinks.isEmpty { listen(false) }
-        watch(false)
+        updateWatch()
         ingress.read()?.terminate()
         renderer?.deactivate()
         let channel = Transfer(mediaChannel)

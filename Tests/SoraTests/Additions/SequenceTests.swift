@@ -210,6 +210,42 @@ import Testing
         withExtendedLifetime(frames) {}
     }
 
+    @Test func aTrackWhoseRendererIsGoneIsNoLongerDecodedOnceThatIsSaid() async {
+        final class Renderer: VideoRenderer {
+            func onChange(size: CGSize) {}
+            func render(videoFrame: VideoFrame?) {}
+            func onDisconnect(from: MediaChannel?) {}
+            func onAdded(from: any MediaStream) {}
+            func onRemoved(from: any MediaStream) {}
+            func onSwitch(video: Bool) {}
+            func onSwitch(audio: Bool) {}
+        }
+        let track = RecordingTrack()
+        let stream = ConnectedStream(streamId: "remote", isLocal: false, core: nil, video: track)
+        var renderer: Renderer? = Renderer()
+        weak let observed = renderer
+        stream.videoRenderer = renderer
+        renderer = nil
+        await mainQueueTurn()  // A callback that waits there holds the renderer.
+        #expect(observed == nil)
+        stream.videoRenderer = nil
+        #expect(track.journal.entries == ["watched true", "watched false"])
+    }
+
+    @Test func watchersThatComeAndGoAtOnceLeaveTheTrackAsTheLastOneWantsIt() async {
+        let track = RecordingTrack()
+        let stream = ConnectedStream(streamId: "remote", isLocal: false, core: nil, video: track)
+        let shared = Transfer(stream)
+        let stays = stream.frames()
+        await withTaskGroup { group in
+            for _ in 0..<8 {
+                group.addTask { for _ in 0..<50 { _ = shared.value.frames() } }
+            }
+        }
+        #expect(track.journal.entries == ["watched true"])
+        withExtendedLifetime(stays) {}
+    }
+
     @Test func framesOfTheLocalStreamAreThoseThatAreSent() async throws {
         let (_, driver, stage) = try await begin()
         defer { withExtendedLifetime(stage) {} }
