@@ -1,3 +1,4 @@
+import Foundation
 import LocalSora
 import Testing
 
@@ -57,6 +58,35 @@ import Testing
         #expect(configuration.maximumConnectionsPerChannel == 7)
         #expect(configuration.answerTimeout == .milliseconds(2500))
         #expect(configuration.faults == [Fault(.redirect(to: nil)), Fault(.dropMessages(types: ["ping", "notify"]))])
+    }
+
+    @Test func fileGivesOptionsAndWordsWin() throws {
+        let path = FileManager.default.temporaryDirectory.appending(path: "serve-\(UUID().uuidString).conf")
+        defer { try? FileManager.default.removeItem(at: path) }
+        let text = """
+            # a comment
+            port 6000
+            video-codec = H264
+            tls-self-signed
+
+            fault fault=drop,types=ping
+            """
+        try Data(text.utf8).write(to: path)
+        let root = CommandDefinition(name: "sora", abstract: "", subcommands: [ServeCommand.definition])
+        func read(_ words: String...) throws -> ServerConfiguration {
+            guard case .run(_, _, let arguments) = try ArgumentParser(root: root).parse(["serve"] + words) else {
+                throw CommandFailure(.usage, "no run")
+            }
+            return try ServeCommand.configuration(try ServeCommand.withFile(arguments))
+        }
+        let configuration = try read("--config", path.path, "--video-codec", "VP8")
+        #expect(configuration.port == 6000)
+        #expect(configuration.videoCodec == "VP8")
+        #expect(configuration.transportSecurity == .selfSigned())
+        #expect(configuration.faults == [Fault(.dropMessages(types: ["ping"]))])
+        try Data("prot 5".utf8).write(to: path)
+        #expect(throws: CommandFailure.self) { try read("--config", path.path) }
+        #expect(throws: CommandFailure.self) { try read("--config", "/nowhere.conf") }
     }
 
     @Test func turnNeedsItsCredentials() throws {

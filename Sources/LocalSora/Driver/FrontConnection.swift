@@ -102,10 +102,8 @@ final class FrontConnection {
         case .ended:
             webSocket?.handleEnd(now: loop.now)
             drainWebSocket()
-            if webSocket == nil {
-                stream.close()
-                end(code: 1006)
-            }
+            // A client may end its direction behind its request and still wait for the answer.
+            if webSocket == nil { linger(code: 1006) }
         case .closed:
             webSocket?.handleEnd(now: loop.now)
             drainWebSocket()

@@ -56,7 +56,9 @@ extension SignalingFront {
         counters.apiCalls += 1
         var response: HTTPResponse
         do throws(APIError) {
-            // Browsers send the header across origins only when CORS lets them, so a foreign page cannot call.
+            // Browsers send the target's header across origins only when CORS lets them. What is left is a page
+            // whose name was made to point here (DNS rebinding): its origin is a foreign name.
+            guard allows(origin: request.head.headers["Origin"]) else { throw APIError("FORBIDDEN-ORIGIN") }
             guard let target = request.head.headers[Self.target] else { throw APIError("MISSING-X-SORA-TARGET") }
             guard let call = APICall.all[target] else { throw APIError("UNKNOWN-TARGET", target) }
             var object = JSONObject()
@@ -73,6 +75,14 @@ extension SignalingFront {
         }
         addCORS(to: &response)
         return response
+    }
+
+    private func allows(origin: String?) -> Bool {
+        guard let origin, origin != configuration.apiAllowedOrigin, configuration.apiAllowedOrigin != "*" else {
+            return true
+        }
+        guard let location = HTTPLocation(origin) else { return false }
+        return location.host == "localhost" || IPAddress(location.host) != nil
     }
 
     private func perform(_ call: APICall, _ parameters: APIParameters) async throws(APIError) -> JSONValue {

@@ -77,13 +77,15 @@ enum ServeCommand {
     ]
 
     private static let output: [OptionDefinition] = [
+        .value("config", "file", "Options in a file, one a line without the dashes; those given here win."),
         .flag("verbose", short: "v", "Logs every event."),
         .flag("json", "Every event as one JSON object a line on standard output."),
     ]
 
     // MARK: Running
 
-    static func run(_ arguments: ParsedArguments) async throws -> ExitStatus {
+    static func run(_ words: ParsedArguments) async throws -> ExitStatus {
+        let arguments = try withFile(words)
         var configuration = try configuration(arguments)
         let isVerbose = arguments.has("verbose")
         let isJSON = arguments.has("json")
@@ -110,6 +112,33 @@ enum ServeCommand {
         await Interruption.wait()
         await server.stop()
         return .success
+    }
+
+    /// Adds the options of `--config`.
+    static func withFile(_ arguments: ParsedArguments) throws -> ParsedArguments {
+        guard let path = arguments.string("config") else { return arguments }
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+            throw CommandFailure(.noInput, "the file '\(path)' cannot be read")
+        }
+        var words = [definition.name]
+        for line in text.split(whereSeparator: \.isNewline) {
+            let line = line.trimmingCharacters(in: .whitespaces)
+            if line.isEmpty || line.hasPrefix("#") { continue }
+            let name = line.prefix { !$0.isWhitespace && $0 != "=" }
+            let value = line.dropFirst(name.count).drop { $0.isWhitespace || $0 == "=" }
+            words.append(value.isEmpty ? "--\(name)" : "--\(name)=\(value)")
+        }
+        let root = CommandDefinition(name: "sora", abstract: "", subcommands: [definition])
+        do {
+            guard case .run(_, _, let file) = try ArgumentParser(root: root).parse(words) else {
+                throw CommandFailure(.usage, "only options may stand there")
+            }
+            return ParsedArguments(
+                values: file.values.merging(arguments.values) { _, given in given },
+                flags: file.flags.union(arguments.flags), operands: [])
+        } catch {
+            throw CommandFailure(.usage, "\(path): \(error.message)")
+        }
     }
 
     static func configuration(_ arguments: ParsedArguments) throws -> ServerConfiguration {

@@ -60,6 +60,7 @@ actor WireClient {
 
     func write(_ text: String) { stream?.write(Array(text.utf8)) }
     func write(bytes: [UInt8]) { stream?.write(bytes) }
+    func endWriting() { stream?.finish() }
     func stopReading() { stream?.isReadingPaused = true }
     func hangUp() { stream?.close() }
 

@@ -78,6 +78,36 @@ import Testing
         }
     }
 
+    @Test func pageUnderAForeignNameCannotCall() async throws {
+        for (origin, allowed, status) in [
+            ("http://evil.example:5000", nil, 400), ("null", nil, 400), ("http://127.0.0.1:8000", nil, 200),
+            ("http://localhost", nil, 200), ("https://app.example", "https://app.example", 200),
+            ("https://other.example", "https://app.example", 400), ("https://other.example", "*", 200),
+        ] as [(String, String?, Int)] {
+            try await withServer {
+                $0.apiAllowedOrigin = allowed
+            } _: { server in
+                try await withClient { client in
+                    try await client.dial(port: server.port)
+                    let response = await client.request(
+                        "POST", "/", headers: ["x-sora-target": "Sora_20201013.ListConnections", "Origin": origin])
+                    #expect(response?.head.status == status, "\(origin)")
+                }
+            }
+        }
+    }
+
+    @Test func clientThatEndsItsDirectionStillGetsTheAnswer() async throws {
+        try await withServer { server in
+            try await withClient { client in
+                try await client.dial(port: server.port)
+                await client.write("GET /stats HTTP/1.1\r\nHost: x\r\n\r\n")
+                await client.endWriting()
+                #expect(await client.wait { String(decoding: $0.received, as: UTF8.self).hasSuffix("}") })
+            }
+        }
+    }
+
     @Test func secondPortServesTheAPIAlone() async throws {
         try await withServer {
             $0.apiPort = 0
