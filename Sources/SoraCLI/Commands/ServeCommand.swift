@@ -129,7 +129,7 @@ enum ServeCommand {
             words.append(value.isEmpty ? "--\(name)" : "--\(name)=\(value)")
         }
         let root = CommandDefinition(name: "sora", abstract: "", subcommands: [definition])
-        do {
+        do throws(CommandFailure) {
             guard case .run(_, _, let file) = try ArgumentParser(root: root).parse(words) else {
                 throw CommandFailure(.usage, "only options may stand there")
             }
