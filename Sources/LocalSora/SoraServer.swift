@@ -156,11 +156,11 @@ public final class SoraServer: Sendable {
     /// Everything about the server and each connection as JSON text: what `/stats` answers.
     public func statistics() async -> String { await front.statistics().text }
 
-    /// Sockets and timers on the server's loops; for tests of cleanliness.
-    package func openSources() async -> Int {
-        var count = 0
-        for media in mediaLoops { count += await media.sourceCount }
-        return count
+    /// How many sockets, connections and table entries the server holds; for tests of cleanliness.
+    package func liveObjects() async -> [String: Int] {
+        var counts = await front.liveObjects
+        for media in mediaLoops { counts.merge(await media.liveObjects, uniquingKeysWith: +) }
+        return counts
     }
 
     // MARK: Setting up

@@ -93,8 +93,15 @@ actor MediaLoop {
         connectionFaults.removeAll()
     }
 
-    /// Descriptors that the loop watches.
-    var sourceCount: Int { loop.sourceCount }
+    /// Entries of each table; for tests of cleanliness.
+    var liveObjects: [String: Int] {
+        [
+            "descriptors": loop.sourceCount, "channels": channels.count, "channel timers": channelTimers.count,
+            "connections": channelOf.count, "addresses": connectionByAddress.count,
+            "address lists": addressesOf.count, "fragments": connectionByFragment.count, "watches": watches.count,
+            "sessions": sessionWatches.count, "impairments": impairments.count, "faults": connectionFaults.count,
+        ]
+    }
 
     // MARK: From signaling
 

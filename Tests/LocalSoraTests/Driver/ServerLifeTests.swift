@@ -105,7 +105,63 @@ import Testing
         #expect(ids[0] == ids[1])
     }
 
+    // MARK: Cleanliness
+
+    /// SRV3 (pitfalls 11): at whichever step clients vanish, everything is given back.
+    @Test func vanishedClientsLeaveNothingInTheServer() async throws {
+        var bad = Fault.NetworkConditions()
+        bad.delay = .milliseconds(1)
+        let faults = [
+            Fault(.network(upload: bad, download: bad), clientID: "impaired"),
+            Fault(.delayMessages(types: ["switched"], by: .milliseconds(1)), clientID: "impaired"),
+        ]
+        try await withServer {
+            $0.faults = faults
+            $0.answerTimeout = .seconds(2)
+        } _: { server in
+            let base = await server.liveObjects()
+            for step in ["tcp", "websocket", "connect", "up", "impaired", "left"] {
+                try await withClient { client in
+                    switch step {
+                    case "tcp": try await client.dial(port: server.port)
+                    case "websocket": try await client.open(server.signalingURL)
+                    case "connect":
+                        try await client.open(server.signalingURL)
+                        await client.send(ChannelHarness.messaging().json.text)
+                        #expect(await client.message("offer") != nil)
+                    default:
+                        try await client.join(server.signalingURL, ChannelHarness.messaging { $0.clientID = step })
+                        #expect(await client.isUp(), "\(step)")
+                    }
+                    if step == "left" {
+                        _ = await client.withPeer { $0.send(["type": "disconnect"], label: "signaling", now: $1) }
+                        #expect(await client.closed()?.code == 1000)
+                    }
+                    await client.hangUp()
+                }
+                var now = await server.liveObjects()
+                for _ in 0..<300 where now != base {
+                    // The server notices at its own pace; looking again is bounded.
+                    try await Task.sleep(for: .milliseconds(20))
+                    now = await server.liveObjects()
+                }
+                #expect(now == base, "\(step)")
+            }
+        }
+    }
+
     // MARK: Addresses
+
+    @Test(.enabled(if: NetworkInterfaces.current(includesLoopback: true).contains { $0.address == .loopbackV6 }))
+    func servesOverIPv6() async throws {
+        try await withServer { $0.host = "::1" } _: { server in
+            #expect(server.signalingURL == "ws://[::1]:\(server.port)/signaling")
+            try await withClient { client in
+                try await client.join(server.signalingURL, ChannelHarness.messaging(), host: .loopbackV6)
+                #expect(await client.isUp())
+            }
+        }
+    }
 
     @Test func wildcardHostAdvertisesEveryAddressOfItsFamily() async throws {
         try await withServer {
