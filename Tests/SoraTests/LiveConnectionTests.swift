@@ -356,3 +356,76 @@ extension LoggingTests {
         }
     }
 }
+
+/// What lasts beyond one connection.
+@Suite(.serialized) struct LiveEnduranceTests {
+    // MEM1: connect, exchange a message, leave, over and over.
+    @Test func manyConnectionsLeaveNothingBehind() async throws {
+        var cores: [ChannelCore.Weak<ChannelCore>] = []
+        try await withServer { server in
+            let partner = LiveClient(LiveClient.messaging(server))
+            #expect(await partner.isReadyForMessages())
+            for round in 0..<40 {
+                let client = LiveClient(LiveClient.messaging(server))
+                #expect(await client.isReadyForMessages())
+                cores.append(ChannelCore.Weak(object: client.channel.core))
+                #expect(client.send("#spam", "round \(round)") == nil)
+                #expect(await partner.journal.wait { $0.contains { $0.hasPrefix("message #spam round \(round) ") } })
+                await client.leave()
+            }
+            await partner.leave()
+        }
+        #expect(await eventually { cores.allSatisfy { $0.object == nil } })
+    }
+
+    // api 3.8: once the server said so, losing the WebSocket ends nothing.
+    @Test func anIgnoredWebSocketMayGo() async throws {
+        try await withServer({
+            $0.ignoreDisconnectWebSocket = true
+            $0.script = { $0.type == "push" ? [.pass, .resetWebSocket] : [.pass] }
+        }) { server in
+            let alice = LiveClient(LiveClient.messaging(server))
+            let bob = LiveClient(LiveClient.messaging(server))
+            for client in [alice, bob] { #expect(await client.isReadyForMessages()) }
+            try await server.push(channelID: "room", json: "{}")
+            for client in [alice, bob] { #expect(await client.journal.wait(for: "json push")) }
+            #expect(alice.send("#spam", "still here") == nil)
+            #expect(await bob.journal.wait(for: "message #spam still here 10"))
+            #expect(alice.channel.isAvailable && bob.channel.isAvailable)
+            await alice.leave()
+            await bob.leave()
+        }
+    }
+
+    // api 3.6: a WebSocket that is lost and not ignored ends the connection, whichever end is noticed first.
+    @Test func aWebSocketLostAfterTheSwitchEndsTheConnection() async throws {
+        try await withServer({
+            $0.script = { $0.type == "push" ? [.pass, .resetWebSocket] : [.pass] }
+        }) { server in
+            let client = LiveClient(LiveClient.messaging(server))
+            #expect(await client.isReadyForMessages())
+            try await server.push(channelID: "room", json: "{}")
+            #expect(await client.journal.wait(seconds: 15) { $0.contains { $0.hasPrefix("disconnect") } })
+        }
+    }
+
+    @Test func aServerThatStopsEndsItsConnections() async throws {
+        let server = try await SoraServer.start()
+        let client = LiveClient(LiveClient.messaging(server))
+        #expect(await client.connected())
+        await server.stop()
+        #expect(await client.journal.wait(seconds: 15) { $0.contains { $0.hasPrefix("disconnect") } })
+    }
+
+    @Test func finishingTwiceHarmsNothing() async throws {
+        Sora.finish()
+        Sora.finish()
+        try await withServer { server in
+            let client = LiveClient(LiveClient.messaging(server))
+            #expect(await client.connected())
+            // A connection lives: nothing is taken away.
+            Sora.finish()
+            await client.leave()
+        }
+    }
+}

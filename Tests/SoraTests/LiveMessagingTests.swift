@@ -13,8 +13,7 @@ import Testing
             let bob = LiveClient(LiveClient.messaging(server))
             #expect(await bob.connected())
             for client in [alice, bob] {
-                #expect(await client.journal.wait(for: "available", seconds: 20))
-                #expect(await client.journal.wait(for: "json switched", seconds: 20))
+                #expect(await client.isReadyForMessages())
             }
             #expect(alice.channel.sendMessage(label: "#spam", data: Data("hello".utf8)) == nil)
             #expect(await bob.journal.wait(for: "message #spam hello 5"))

@@ -145,10 +145,9 @@ import Testing
     @Test func aBlockedReceiverSlowsTheSenderDown() async throws {
         try await withServer { server in
             let receiver = LiveClient(LiveClient.messaging(server))
-            #expect(await receiver.journal.wait(for: "available", seconds: 20))
+            #expect(await receiver.isReadyForMessages())
             let sender = LiveClient(LiveClient.messaging(server))
-            #expect(await sender.journal.wait(for: "available", seconds: 20))
-            #expect(await sender.journal.wait(for: "json switched", seconds: 20))
+            #expect(await sender.isReadyForMessages())
             let gate = DispatchSemaphore(value: 0)
             let counted = Journal()
             let isBlocking = Locked(true)

@@ -115,7 +115,8 @@ final class ChannelCore: Sendable {
             }
             if isAlive {
                 driver.start()
-            } else if !life.withLock({ $0.isAbandoned }) {
+            } else {
+                driver.abandon()
                 finish()
             }
         }

@@ -19,18 +19,17 @@ enum Engine {
     /// Makes the driver of a connection.
     static let makeDriver: ConnectionDriverFactory = { settings, core in
         do {
-            return ClientDriver(loop: try sharedLoop(), settings: settings, core: core)
+            return try state.withLock { state in
+                let loop = try state.loop ?? EventLoop(name: "sora-client")
+                state.loop = loop
+                let driver = ClientDriver(loop: loop, settings: settings, core: core)
+                // Kept from the first moment on, so that its loop stays, and until ``letGo(_:)``, also when nobody else
+                // knows it any more: it still has to say farewell.
+                state.drivers[ObjectIdentifier(driver)] = driver
+                return driver
+            }
         } catch {
             return UnavailableDriver(core: core, reason: "\(error)")
-        }
-    }
-
-    private static func sharedLoop() throws -> EventLoop {
-        try state.withLock { state in
-            if let loop = state.loop { return loop }
-            let loop = try EventLoop(name: "sora-client")
-            state.loop = loop
-            return loop
         }
     }
 
@@ -48,7 +47,8 @@ enum Engine {
     static func capabilityOffer(now: Instant) throws -> String {
         if let known = state.withLock({ $0.capabilityOffer }) { return known }
         let peer = PeerConnection(
-            configuration: PeerConfiguration(certificate: try certificate(), media: ClientCapabilities.media), now: now)
+            configuration: PeerConfiguration(
+                certificate: try certificate(), media: ClientCapabilities.media(playsStereo: false)), now: now)
         _ = peer.addTransceiver(kind: .audio, direction: .sendrecv)
         _ = peer.addTransceiver(kind: .video, direction: .sendrecv)
         let text = try peer.makeOffer(now: now).serialized()
@@ -66,9 +66,6 @@ enum Engine {
             return watch
         }
     }
-
-    /// Keeps a driver until ``letGo(_:)``, also when nobody else knows it any more: it still has to say farewell.
-    static func keep(_ driver: ClientDriver) { state.withLock { $0.drivers[ObjectIdentifier(driver)] = driver } }
 
     static func letGo(_ driver: ClientDriver) {
         let released = state.withLock { $0.drivers.removeValue(forKey: ObjectIdentifier(driver)) }

@@ -14,7 +14,17 @@ enum ClientCapabilities {
     static let codecs: any CodecFactory = NoCodecs()
     #endif
 
-    static let media = MediaCapabilities(
+    /// - Parameter playsStereo: asks senders for Opus in stereo (RFC 7587, 6.1).
+    static func media(playsStereo: Bool) -> MediaCapabilities {
+        var media = plain
+        guard playsStereo else { return media }
+        for index in media.audioCodecs.indices where media.audioCodecs[index].name == "opus" {
+            media.audioCodecs[index].formatParameters["stereo"] = "1"
+        }
+        return media
+    }
+
+    private static let plain = MediaCapabilities(
         audioCodecs: codecs.audioCodecs.map(audio), videoCodecs: videoKinds.enumerated().flatMap(video),
         audioExtensions: extensions([
             HeaderExtensionURI.mid, HeaderExtensionURI.audioLevel, HeaderExtensionURI.transportWideCC,

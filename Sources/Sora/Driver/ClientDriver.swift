@@ -32,6 +32,8 @@ actor ClientDriver: ConnectionDriver {
     private var tokens: [RPCCallID: RPCCallToken] = [:]
     /// Messages taken from the gate whose channel has too much waiting.
     private var unsent: [OutgoingMessages.Message] = []
+    /// Keeps the credentials of the offer out of the log.
+    private var turnSecrets: SecretRegistry.Registration?
     private var hasEnded = false
     private var isDraining = false
     /// The last round of a drain made work for another.
@@ -59,7 +61,6 @@ actor ClientDriver: ConnectionDriver {
     }
 
     nonisolated func start() {
-        Engine.keep(self)
         onLoop { $0.begin() }
     }
 
@@ -283,6 +284,7 @@ actor ClientDriver: ConnectionDriver {
     }
 
     private func take(_ offer: OfferMessage) {
+        turnSecrets = SecretRegistry.shared.register(offer.config?.iceServers.compactMap(\.credential) ?? [])
         let peer = RTCPeerConnection(onClose: { [weak core] in core?.disconnect(error: nil) })
         native = peer
         let url = connection?.connectedURL.flatMap { URL(string: $0) }

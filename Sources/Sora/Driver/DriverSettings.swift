@@ -55,7 +55,8 @@ extension PeerConfiguration {
             }
         }
         self.init(
-            iceRole: .controlling, ice: ice, certificate: certificate, media: ClientCapabilities.media,
+            iceRole: .controlling, ice: ice, certificate: certificate,
+            media: ClientCapabilities.media(playsStereo: settings.audioStereoOutputEnabled),
             canonicalName: Utilities.randomString(length: 16),
             ntpEpoch: Self.ntpTime(atOriginOf: now))
     }

@@ -17,6 +17,7 @@ final class TransportMedia {
     private var remotes: [String: Transfer<ConnectedStream>] = [:]
     private var tracks: [String: [RemoteStream.Track]] = [:]
     private var maximumBitrate: Int?
+    private var content = VideoEncoderSettings.Content.motion
     /// What is played of the remote sound.
     private var speakers: [TransceiverID: TrackSpeaker] = [:]
 
@@ -33,6 +34,8 @@ final class TransportMedia {
     ) {
         if let id = senders.video {
             let track = LocalVideo()
+            // Who wants to keep the resolution shows something to read.
+            content = settings.degradationPreference == .maintainResolution ? .detail : .motion
             localVideo = (id, track)
             maximumBitrate = (offer?.videoBitRate ?? settings.videoBitRate).map { $0 * 1000 }
             stream.attach(video: LocalVideoPort(track), audio: nil)
@@ -53,7 +56,7 @@ final class TransportMedia {
             {
                 transceiver.encodings[0].maximumBitrate = maximumBitrate
             }
-            session.send(localVideo.track, on: localVideo.id)
+            session.send(localVideo.track, on: localVideo.id, content: content)
         }
         if let localAudio { session.send(localAudio.track, on: localAudio.id, settings: localAudio.settings) }
     }

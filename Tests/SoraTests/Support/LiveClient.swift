@@ -48,6 +48,13 @@ final class LiveClient: Sendable {
 
     func connected() async -> Bool { await journal.wait(seconds: 20) { $0.contains("connect nil") } }
 
+    /// Connected, switched, and the messaging channels open: from the moment a handler is told of `switched` it takes the
+    /// SDK a little until messages may be sent.
+    func isReadyForMessages() async -> Bool {
+        guard await journal.wait(for: "available", seconds: 20) else { return false }
+        return (try? await channel.waitUntilOpen(label: "#spam")) != nil
+    }
+
     /// Ends the connection in order and waits for that.
     func leave() async {
         channel.disconnect(error: nil)
