@@ -1,497 +1,507 @@
 extension Page {
     /// The page's behaviour: an ES module.
+    // swift-format-ignore
     static let script = ##"""
-        import { SoraClient } from "/sora.js";
+import { SoraClient } from "/sora.js";
 
-        const $ = (id) => document.getElementById(id);
-        const form = $("join");
-        const body = document.body;
-        let client = null;
-        let local = null;
-        let timer = null;
-        const tiles = new Map();
-        const names = new Map();
-        let previous = new Map();
-        let unread = 0;
+const $ = (id) => document.getElementById(id);
+const form = $("join");
+const body = document.body;
+let client = null;
+let local = null;
+let timer = null;
+const tiles = new Map();
+const names = new Map();
+let previous = new Map();
+let unread = 0;
 
-        // Names, small things.
+// Names, small things.
 
-        const shorten = (text) => (text && text.length > 14 ? text.slice(0, 10) + "…" : text ?? "?");
-        const nameOf = (id) => names.get(id) ?? shorten(id);
-        function element(tag, properties = {}, ...children) {
-          const node = Object.assign(document.createElement(tag), properties);
-          node.append(...children);
-          return node;
-        }
-        const clock = () => new Date().toLocaleTimeString([], { hour12: false });
+const shorten = (text) => (text && text.length > 14 ? text.slice(0, 10) + "…" : text ?? "?");
+const nameOf = (id) => names.get(id) ?? shorten(id);
+function element(tag, properties = {}, ...children) {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
+}
+const clock = () => new Date().toLocaleTimeString([], { hour12: false });
 
-        function setState(state, text) {
-          body.dataset.state = state;
-          $("status-text").textContent = text;
-          $("controls").hidden = state !== "connected";
-          $("join-button").disabled = state === "connecting";
-          $("join-button").textContent = state === "connecting" ? "Joining…" : "Join";
-        }
+function setState(state, text) {
+  body.dataset.state = state;
+  $("status-text").textContent = text;
+  $("controls").hidden = state !== "connected";
+  $("join-button").disabled = state === "connecting";
+  $("join-button").textContent = state === "connecting" ? "Joining…" : "Join";
+}
 
-        function complain(text) {
-          $("problem").textContent = text;
-          $("problem").hidden = !text;
-          if (text) $("problem").scrollIntoView({ block: "nearest" });
-        }
+function complain(text) {
+  $("problem").textContent = text;
+  $("problem").hidden = !text;
+  if (text) $("problem").scrollIntoView({ block: "nearest" });
+}
 
-        // The form.
+// The form.
 
-        const defaultURL = () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/signaling`;
-        $("url").value = defaultURL();
-        const query = new URLSearchParams(location.search);
-        for (const [key, value] of query) {
-          const field = form.elements[key];
-          if (!field) continue;
-          if (field.type === "checkbox") field.checked = value !== "0" && value !== "false";
-          else field.value = value;
-        }
+const defaultURL = () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/signaling`;
+$("url").value = defaultURL();
+const query = new URLSearchParams(location.search);
+for (const [key, value] of query) {
+  const field = form.elements[key];
+  if (!field) continue;
+  if (field.type === "checkbox") field.checked = value !== "0" && value !== "false";
+  else field.value = value;
+}
 
-        function adapt() {
-          const watches = form.elements.role.value === "recvonly";
-          $("sources").disabled = watches;
-          form.elements.microphone.disabled = watches;
-        }
-        form.addEventListener("change", adapt);
-        adapt();
+function adapt() {
+  const watches = form.elements.role.value === "recvonly";
+  $("sources").disabled = watches;
+  form.elements.microphone.disabled = watches;
+}
+form.addEventListener("change", adapt);
+adapt();
 
-        /// What the form says, as keys of `connect`.
-        function connectOptions() {
-          const value = (name) => form.elements[name].value.trim();
-          const role = value("role");
-          const watches = role === "recvonly";
-          const hasVideo = watches || value("source") !== "none";
-          const hasAudio = watches || form.elements.microphone.checked;
-          const options = {
-            role, channel_id: value("channel"), sora_client: "Local Sora page", environment: navigator.userAgent,
-            // Who sends only one kind may still watch both.
-            audio: role === "sendonly" ? hasAudio : true, video: role === "sendonly" ? hasVideo : true,
-          };
-          if (options.video) {
-            const wishes = {};
-            if (value("codec")) wishes.codec_type = value("codec");
-            if (value("bitrate")) wishes.bit_rate = Number(value("bitrate"));
-            if (Object.keys(wishes).length) options.video = wishes;
-          }
-          if (form.elements.simulcast.checked) options.simulcast = true;
-          if (value("rid")) options.simulcast_request_rid = value("rid");
-          if (form.elements.spotlight.checked) {
-            options.spotlight = true;
-            if (value("spotlight_number")) options.spotlight_number = Number(value("spotlight_number"));
-          }
-          const dcs = value("dcs");
-          if (dcs) options.data_channel_signaling = dcs !== "off";
-          if (dcs === "only") options.ignore_disconnect_websocket = true;
-          if (value("client")) {
-            options.client_id = value("client");
-            options.signaling_notify_metadata = { name: value("client") };
-          }
-          if (value("metadata")) options.metadata = JSON.parse(value("metadata"));
-          if (dcs !== "off" && value("label")) {
-            options.data_channels = [{
-              label: value("label"), direction: "sendrecv", compress: false, header: [{ type: "sender_connection_id" }],
-            }];
-          }
-          if (!options.audio && !options.video && dcs === "off") throw new Error("There is nothing to send and nothing to see");
-          return options;
-        }
+/// What the form says, as keys of `connect`.
+function connectOptions() {
+  const value = (name) => form.elements[name].value.trim();
+  const role = value("role");
+  const watches = role === "recvonly";
+  const hasVideo = watches || value("source") !== "none";
+  const hasAudio = watches || form.elements.microphone.checked;
+  const options = {
+    role, channel_id: value("channel"), sora_client: "Local Sora page", environment: navigator.userAgent,
+    // Who sends only one kind may still watch both.
+    audio: role === "sendonly" ? hasAudio : true, video: role === "sendonly" ? hasVideo : true,
+  };
+  if (options.video) {
+    const wishes = {};
+    if (value("codec")) wishes.codec_type = value("codec");
+    if (value("bitrate")) wishes.bit_rate = Number(value("bitrate"));
+    if (Object.keys(wishes).length) options.video = wishes;
+  }
+  if (form.elements.simulcast.checked) options.simulcast = true;
+  if (value("rid")) options.simulcast_request_rid = value("rid");
+  if (form.elements.spotlight.checked) {
+    options.spotlight = true;
+    if (value("spotlight_number")) options.spotlight_number = Number(value("spotlight_number"));
+  }
+  const dcs = value("dcs");
+  if (dcs) options.data_channel_signaling = dcs !== "off";
+  if (dcs === "only") options.ignore_disconnect_websocket = true;
+  if (value("client")) {
+    options.client_id = value("client");
+    options.signaling_notify_metadata = { name: value("client") };
+  }
+  if (value("metadata")) options.metadata = JSON.parse(value("metadata"));
+  if (dcs !== "off" && value("label")) {
+    options.data_channels = [{
+      label: value("label"), direction: "sendrecv", compress: false, header: [{ type: "sender_connection_id" }],
+    }];
+  }
+  if (!options.audio && !options.video && dcs === "off") throw new Error("There is nothing to send and nothing to see");
+  return options;
+}
 
-        /// A moving picture and a quiet tone, for machines without camera.
-        function pattern(withSound) {
-          const canvas = element("canvas", { width: 640, height: 360 });
-          const context = canvas.getContext("2d");
-          const hue = Math.random() * 360;
-          const draw = (time) => {
-            if (!client) return;
-            context.fillStyle = `hsl(${hue} 60% 22%)`;
-            context.fillRect(0, 0, 640, 360);
-            for (let index = 0; index < 8; index++) {
-              context.fillStyle = `hsl(${hue + index * 30} 75% 60%)`;
-              const angle = time / 900 + index * Math.PI / 4;
-              context.beginPath();
-              context.arc(320 + Math.cos(angle) * 190, 180 + Math.sin(angle) * 100, 26, 0, Math.PI * 2);
-              context.fill();
-            }
-            context.fillStyle = "#fff";
-            context.font = "600 44px system-ui, sans-serif";
-            context.textAlign = "center";
-            context.fillText(clock(), 320, 196);
-            requestAnimationFrame(draw);
-          };
-          requestAnimationFrame(draw);
-          const stream = canvas.captureStream(30);
-          if (withSound) {
-            const audio = new AudioContext();
-            const oscillator = new OscillatorNode(audio, { frequency: 220 + hue });
-            const gain = new GainNode(audio, { gain: 0.05 });
-            const target = new MediaStreamAudioDestinationNode(audio);
-            oscillator.connect(gain).connect(target);
-            oscillator.start();
-            stream.addTrack(target.stream.getAudioTracks()[0]);
-            stream.stopAll = () => audio.close();
-          }
-          return stream;
-        }
+/// A moving picture and a quiet tone, for machines without camera.
+function pattern(withSound) {
+  const canvas = element("canvas", { width: 640, height: 360 });
+  const context = canvas.getContext("2d");
+  const hue = Math.random() * 360;
+  const draw = (time) => {
+    if (!client) return;
+    context.fillStyle = `hsl(${hue} 60% 22%)`;
+    context.fillRect(0, 0, 640, 360);
+    for (let index = 0; index < 8; index++) {
+      context.fillStyle = `hsl(${hue + index * 30} 75% 60%)`;
+      const angle = time / 900 + index * Math.PI / 4;
+      context.beginPath();
+      context.arc(320 + Math.cos(angle) * 190, 180 + Math.sin(angle) * 100, 26, 0, Math.PI * 2);
+      context.fill();
+    }
+    context.fillStyle = "#fff";
+    context.font = "600 44px system-ui, sans-serif";
+    context.textAlign = "center";
+    context.fillText(clock(), 320, 196);
+    requestAnimationFrame(draw);
+  };
+  requestAnimationFrame(draw);
+  const stream = canvas.captureStream(30);
+  if (withSound) {
+    const audio = new AudioContext();
+    const oscillator = new OscillatorNode(audio, { frequency: 220 + hue });
+    const gain = new GainNode(audio, { gain: 0.05 });
+    const target = new MediaStreamAudioDestinationNode(audio);
+    oscillator.connect(gain).connect(target);
+    oscillator.start();
+    stream.addTrack(target.stream.getAudioTracks()[0]);
+    stream.stopAll = () => audio.close();
+  }
+  return stream;
+}
 
-        async function openMedia() {
-          const source = form.elements.source.value;
-          const microphone = form.elements.microphone.checked;
-          if (form.elements.role.value === "recvonly") return null;
-          if (source === "pattern") return pattern(microphone);
-          if (source === "none" && !microphone) return null;
-          if (!navigator.mediaDevices) throw new Error("Browsers give camera and microphone to https pages and localhost only");
-          if (source === "screen") {
-            const stream = await navigator.mediaDevices.getDisplayMedia({ video: true });
-            if (microphone) {
-              const sound = await navigator.mediaDevices.getUserMedia({ audio: true });
-              stream.addTrack(sound.getAudioTracks()[0]);
-            }
-            return stream;
-          }
-          return navigator.mediaDevices.getUserMedia({
-            audio: microphone, video: source === "camera" ? { width: { ideal: 1280 }, height: { ideal: 720 } } : false,
-          });
-        }
+async function openMedia() {
+  const source = form.elements.source.value;
+  const microphone = form.elements.microphone.checked;
+  if (form.elements.role.value === "recvonly") return null;
+  if (source === "pattern") return pattern(microphone);
+  if (source === "none" && !microphone) return null;
+  if (!navigator.mediaDevices) throw new Error("Browsers give camera and microphone to https pages and localhost only");
+  if (source === "screen") {
+    const stream = await navigator.mediaDevices.getDisplayMedia({ video: true });
+    if (microphone) {
+      const sound = await navigator.mediaDevices.getUserMedia({ audio: true });
+      stream.addTrack(sound.getAudioTracks()[0]);
+    }
+    return stream;
+  }
+  return navigator.mediaDevices.getUserMedia({
+    audio: microphone, video: source === "camera" ? { width: { ideal: 1280 }, height: { ideal: 720 } } : false,
+  });
+}
 
-        form.addEventListener("submit", async (event) => {
-          event.preventDefault();
-          if (client) return;
-          complain("");
-          let options;
-          try {
-            options = connectOptions();
-          } catch (error) {
-            return complain(error instanceof SyntaxError ? `Metadata is no JSON: ${error.message}` : error.message);
-          }
-          setState("connecting", "Connecting…");
-          client = {};  // so that nobody joins twice while the browser asks for permission
-          try {
-            local = await openMedia();
-          } catch (error) {
-            client = null;
-            setState("failed", "No camera or microphone");
-            return complain(`Camera, microphone or screen: ${error.message}`);
-          }
-          client = new SoraClient(options, local);
-          listen(client);
-          client.connect($("url").value.trim() || defaultURL());
-        });
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (client) return;
+  complain("");
+  let options;
+  try {
+    options = connectOptions();
+  } catch (error) {
+    return complain(error instanceof SyntaxError ? `Metadata is no JSON: ${error.message}` : error.message);
+  }
+  setState("connecting", "Connecting…");
+  client = {};  // so that nobody joins twice while the browser asks for permission
+  try {
+    local = await openMedia();
+  } catch (error) {
+    client = null;
+    setState("failed", "No camera or microphone");
+    return complain(`Camera, microphone or screen: ${error.message}`);
+  }
+  client = new SoraClient(options, local);
+  listen(client);
+  client.connect($("url").value.trim() || defaultURL());
+});
 
-        function listen(current) {
-          const on = (type, handle) => current.addEventListener(type, ({ detail }) => { if (client === current) handle(detail); });
-          on("state", ({ state, reason }) => {
-            if (state === "connecting") return;
-            if (state === "connected") return joined(current);
-            leave(state === "failed", reason);
-          });
-          on("message", (message) => log($("signaling-log"), message));
-          on("notify", ({ message }) => notified(message));
-          on("push", ({ message }) => log($("notify-log"), { direction: "in", over: "push", type: "push", body: message }));
-          on("track", ({ track, stream }) => addTrack(stream.id, track));
-          on("trackend", ({ track, stream }) => removeTrack(stream.id, track));
-          on("data", ({ label, bytes, sender }) => showMessage(new TextDecoder().decode(bytes), sender, label));
-        }
+function listen(current) {
+  const on = (type, handle) => current.addEventListener(type, ({ detail }) => { if (client === current) handle(detail); });
+  on("state", ({ state, reason }) => {
+    if (state === "connecting") return;
+    if (state === "connected") return joined(current);
+    leave(state === "failed", reason);
+  });
+  on("message", (message) => log($("signaling-log"), message));
+  on("notify", ({ message }) => notified(message));
+  on("push", ({ message }) => log($("notify-log"), { direction: "in", over: "push", type: "push", body: message }));
+  on("track", ({ track, stream }) => addTrack(stream.id, track));
+  on("trackend", ({ track, stream }) => removeTrack(stream.id, track));
+  on("data", ({ label, bytes, sender }) => showMessage(new TextDecoder().decode(bytes), sender, label));
+}
 
-        function joined(current) {
-          const channel = form.elements.channel.value;
-          setState("connected", `In ${channel}`);
-          $("empty-text").textContent = "Nobody sends anything here yet.";
-          document.title = `${channel} · Local Sora`;
-          const label = form.elements.label.value.trim();
-          const canSend = current.offer.data_channels?.some((entry) => entry.label === label) ?? false;
-          $("message").disabled = $("send").disabled = !canSend;
-          $("message").placeholder = canSend ? "Message to everybody" : "Messages need DataChannel signaling";
-          showMine(current);
-          for (const button of [$("mute-audio"), $("mute-video")]) {
-            showPressed(button, false);
-            button.hidden = !local?.getTracks().some((track) => track.kind === button.id.slice(5));
-          }
-          timer = setInterval(() => measure(current), 1000);
-          scrollTo(0, 0);
-        }
+function joined(current) {
+  const channel = form.elements.channel.value;
+  setState("connected", `In ${channel}`);
+  $("empty-text").textContent = "Nobody sends anything here yet.";
+  document.title = `${channel} · Local Sora`;
+  const label = form.elements.label.value.trim();
+  const canSend = current.offer.data_channels?.some((entry) => entry.label === label) ?? false;
+  $("message").disabled = $("send").disabled = !canSend;
+  $("message").placeholder = canSend ? "Message to everybody" : "Messages need DataChannel signaling";
+  showMine(current);
+  for (const button of [$("mute-audio"), $("mute-video")]) {
+    showPressed(button, false);
+    button.hidden = !local?.getTracks().some((track) => track.kind === button.id.slice(5));
+  }
+  timer = setInterval(() => measure(current), 1000);
+  scrollTo(0, 0);
+}
 
-        function leave(isFailure, reason) {
-          const wasJoined = body.dataset.state === "connected";
-          client = null;
-          clearInterval(timer);
-          for (const track of local?.getTracks() ?? []) track.stop();
-          local?.stopAll?.();
-          local = null;
-          for (const id of [...tiles.keys()]) removeTile(id);
-          $("message").disabled = $("send").disabled = true;
-          $("empty-text").textContent = "Join a channel to see who is there.";
-          document.title = "Local Sora";
-          setState(isFailure ? "failed" : "idle", reason);
-          if (isFailure) complain(reason);
-          if (wasJoined) $("channel").focus();
-        }
+function leave(isFailure, reason) {
+  const wasJoined = body.dataset.state === "connected";
+  client = null;
+  clearInterval(timer);
+  for (const track of local?.getTracks() ?? []) track.stop();
+  local?.stopAll?.();
+  local = null;
+  for (const id of [...tiles.keys()]) removeTile(id);
+  $("message").disabled = $("send").disabled = true;
+  $("empty-text").textContent = "Join a channel to see who is there.";
+  document.title = "Local Sora";
+  setState(isFailure ? "failed" : "idle", reason);
+  if (isFailure) complain(reason);
+  if (wasJoined) $("channel").focus();
+}
 
-        // Tiles.
+// Tiles.
 
-        function tile(id, isMine = false) {
-          if (tiles.has(id)) return tiles.get(id);
-          const video = element("video", { autoplay: true, playsInline: true, muted: isMine });
-          const name = element("span", { className: "name", textContent: isMine ? `${nameOf(id)} (you)` : nameOf(id) });
-          const figures = element("span", { className: "figures" });
-          const avatar = element("div", { className: "avatar", textContent: nameOf(id).slice(0, 2).toUpperCase(), ariaHidden: true });
-          const figure = element("figure", { className: isMine ? "tile mine" : "tile" }, avatar, video,
-            element("figcaption", {}, name, figures));
-          const entry = { figure, video, name, figures, avatar, stream: new MediaStream() };
-          video.srcObject = entry.stream;
-          video.addEventListener("resize", () => figure.classList.toggle("has-picture", video.videoWidth > 0));
-          if (!isMine) addLayerChoice(entry, id);
-          $("videos").append(figure);
-          tiles.set(id, entry);
-          arrange();
-          return entry;
-        }
+function tile(id, isMine = false) {
+  if (tiles.has(id)) return tiles.get(id);
+  const video = element("video", { autoplay: true, playsInline: true, muted: isMine });
+  const name = element("span", { className: "name", textContent: isMine ? `${nameOf(id)} (you)` : nameOf(id) });
+  const figures = element("span", { className: "figures" });
+  const avatar = element("div", { className: "avatar", textContent: nameOf(id).slice(0, 2).toUpperCase(), ariaHidden: true });
+  const figure = element("figure", { className: isMine ? "tile mine" : "tile" }, avatar, video,
+    element("figcaption", {}, name, figures));
+  const entry = { figure, video, name, figures, avatar, stream: new MediaStream() };
+  video.srcObject = entry.stream;
+  video.addEventListener("resize", () => figure.classList.toggle("has-picture", video.videoWidth > 0));
+  if (!isMine) addLayerChoice(entry, id);
+  $("videos").append(figure);
+  tiles.set(id, entry);
+  arrange();
+  return entry;
+}
 
-        const layerMethod = "2025.2.0/RequestSimulcastRid";
-        function addLayerChoice(entry, id) {
-          if (!client?.rpcMethods?.includes(layerMethod)) return;
-          const choice = element("select", { title: "Simulcast layer" }, ...["r0", "r1", "r2", "none"].map((rid) => new Option(rid, rid)));
-          choice.setAttribute("aria-label", `Layer of ${nameOf(id)}`);
-          choice.value = form.elements.rid.value || "r0";
-          choice.hidden = true;
-          choice.addEventListener("change", async () => {
-            try {
-              await client.call(layerMethod, { rid: choice.value, sender_connection_id: id });
-            } catch (error) {
-              log($("notify-log"), { direction: "in", over: "rpc", type: `refused: ${error.message}`, body: {} });
-            }
-          });
-          entry.figure.append(choice);
-          entry.choice = choice;
-          if (form.elements.simulcast.checked && !form.elements.spotlight.checked) choice.hidden = false;
-        }
+const layerMethod = "2025.2.0/RequestSimulcastRid";
+function addLayerChoice(entry, id) {
+  if (!client?.rpcMethods?.includes(layerMethod)) return;
+  const choice = element("select", { title: "Simulcast layer" }, ...["r0", "r1", "r2", "none"].map((rid) => new Option(rid, rid)));
+  choice.setAttribute("aria-label", `Layer of ${nameOf(id)}`);
+  choice.value = form.elements.rid.value || "r0";
+  choice.hidden = true;
+  choice.addEventListener("change", async () => {
+    try {
+      await client.call(layerMethod, { rid: choice.value, sender_connection_id: id });
+    } catch (error) {
+      log($("notify-log"), { direction: "in", over: "rpc", type: `refused: ${error.message}`, body: {} });
+    }
+  });
+  entry.figure.append(choice);
+  entry.choice = choice;
+  if (form.elements.simulcast.checked && !form.elements.spotlight.checked) choice.hidden = false;
+}
 
-        function addTrack(id, track) {
-          const entry = tile(id);
-          for (const old of entry.stream.getTracks()) if (old.kind === track.kind) entry.stream.removeTrack(old);
-          entry.stream.addTrack(track);
-          entry.video.play().catch(() => {});
-        }
+function addTrack(id, track) {
+  const entry = tile(id);
+  for (const old of entry.stream.getTracks()) if (old.kind === track.kind) entry.stream.removeTrack(old);
+  entry.stream.addTrack(track);
+  entry.video.play().catch(() => {});
+}
 
-        function removeTrack(id, track) {
-          const entry = tiles.get(id);
-          if (!entry) return;
-          entry.stream.removeTrack(track);
-          if (!entry.stream.getTracks().length) removeTile(id);
-        }
+function removeTrack(id, track) {
+  const entry = tiles.get(id);
+  if (!entry) return;
+  entry.stream.removeTrack(track);
+  if (!entry.stream.getTracks().length) removeTile(id);
+}
 
-        function removeTile(id) {
-          const entry = tiles.get(id);
-          if (!entry) return;
-          entry.video.srcObject = null;
-          entry.figure.remove();
-          tiles.delete(id);
-          arrange();
-        }
+function removeTile(id) {
+  const entry = tiles.get(id);
+  if (!entry) return;
+  entry.video.srcObject = null;
+  entry.figure.remove();
+  tiles.delete(id);
+  arrange();
+}
 
-        /// As many columns as make the tiles largest: all of them in sight, if the window is not a phone's.
-        function arrange() {
-          const { clientWidth: width, clientHeight: height } = $("stage");
-          const count = tiles.size;
-          const gap = 12;
-          const isPhone = matchMedia("(max-width: 720px)").matches;
-          let best = { columns: 1, size: width };
-          if (isPhone) {
-            // A phone scrolls.
-            if (count > 3) best = { columns: 2, size: (width - gap) / 2 };
-          } else {
-            best.size = 0;
-            for (let columns = 1; columns <= Math.max(count, 1); columns++) {
-              const rows = Math.ceil(count / columns);
-              const byWidth = (width - gap * (columns - 1)) / columns;
-              const byHeight = (height - gap * (rows - 1)) / rows * 16 / 9;
-              const size = Math.max(Math.min(byWidth, byHeight), Math.min(220, byWidth));
-              if (size > best.size) best = { columns, size };
-            }
-          }
-          $("videos").style.setProperty("--columns", best.columns);
-          $("videos").style.setProperty("--width", `${Math.floor(best.size)}px`);
-        }
-        new ResizeObserver(arrange).observe($("stage"));
+/// As many columns as make the tiles largest: all of them in sight, if the window is not a phone's.
+function arrange() {
+  const { clientWidth: width, clientHeight: height } = $("stage");
+  const count = tiles.size;
+  const gap = 12;
+  const isPhone = matchMedia("(max-width: 720px)").matches;
+  let best = { columns: 1, size: width };
+  if (isPhone) {
+    // A phone scrolls.
+    if (count > 3) best = { columns: 2, size: (width - gap) / 2 };
+  } else {
+    best.size = 0;
+    for (let columns = 1; columns <= Math.max(count, 1); columns++) {
+      const rows = Math.ceil(count / columns);
+      const byWidth = (width - gap * (columns - 1)) / columns;
+      const byHeight = (height - gap * (rows - 1)) / rows * 16 / 9;
+      const size = Math.max(Math.min(byWidth, byHeight), Math.min(220, byWidth));
+      if (size > best.size) best = { columns, size };
+    }
+  }
+  $("videos").style.setProperty("--columns", best.columns);
+  $("videos").style.setProperty("--width", `${Math.floor(best.size)}px`);
+}
+new ResizeObserver(arrange).observe($("stage"));
 
-        function showMine(current) {
-          if (!local) return;
-          const entry = tile(current.connectionID, true);
-          for (const track of local.getVideoTracks()) entry.stream.addTrack(track);
-          entry.figure.classList.toggle("plain", form.elements.source.value !== "camera");
-          $("videos").prepend(entry.figure);
-        }
+function showMine(current) {
+  if (!local) return;
+  const entry = tile(current.connectionID, true);
+  for (const track of local.getVideoTracks()) entry.stream.addTrack(track);
+  entry.figure.classList.toggle("plain", form.elements.source.value !== "camera");
+  $("videos").prepend(entry.figure);
+}
 
-        // Notifications and logs.
+// Notifications and logs.
 
-        function notified(message) {
-          log($("notify-log"), { direction: "in", over: message.client_id ? nameOf(message.connection_id) : "", type: message.event_type, body: message });
-          const remember = (peer) => {
-            const name = peer.authn_metadata?.name ?? (peer.client_id !== peer.connection_id ? peer.client_id : null);
-            if (name) names.set(peer.connection_id, String(name));
-          };
-          if (message.event_type?.startsWith("connection.")) {
-            remember(message);
-            for (const peer of message.data ?? []) remember(peer);
-            for (const [id, entry] of tiles) {
-              const isMine = id === client.connectionID;
-              entry.name.textContent = isMine ? `${nameOf(id)} (you)` : nameOf(id);
-              entry.avatar.textContent = nameOf(id).slice(0, 2).toUpperCase();
-            }
-            if (message.channel_connections) {
-              const count = message.channel_connections;
-              $("status-text").textContent = `In ${form.elements.channel.value} · ${count} ${count === 1 ? "connection" : "connections"}`;
-            }
-          }
-          if (message.event_type === "connection.destroyed") removeTile(message.connection_id);
-          if (message.event_type?.startsWith("spotlight.")) {
-            tiles.get(message.connection_id)?.figure.classList.toggle("focused", message.event_type === "spotlight.focused");
-          }
-        }
+function notified(message) {
+  const remember = (peer) => {
+    const name = peer.authn_metadata?.name ?? (peer.client_id !== peer.connection_id ? peer.client_id : null);
+    if (name) names.set(peer.connection_id, String(name));
+  };
+  if (message.event_type?.startsWith("connection.")) {
+    remember(message);
+    for (const peer of message.data ?? []) remember(peer);
+    for (const [id, entry] of tiles) {
+      const isMine = id === client.connectionID;
+      entry.name.textContent = isMine ? `${nameOf(id)} (you)` : nameOf(id);
+      entry.avatar.textContent = nameOf(id).slice(0, 2).toUpperCase();
+    }
+    if (message.channel_connections) {
+      const count = message.channel_connections;
+      $("status-text").textContent = `In ${form.elements.channel.value} · ${count} ${count === 1 ? "connection" : "connections"}`;
+    }
+  }
+  log($("notify-log"), { direction: "in", over: message.client_id ? nameOf(message.connection_id) : "", type: message.event_type, body: message });
+  if (message.event_type === "connection.destroyed") removeTile(message.connection_id);
+  if (message.event_type?.startsWith("spotlight.")) {
+    tiles.get(message.connection_id)?.figure.classList.toggle("focused", message.event_type === "spotlight.focused");
+  }
+}
 
-        function log(list, { direction, over, type, body: content }) {
-          const line = element("details", {}, element("summary", {},
-            element("time", { textContent: clock() }),
-            element("span", { className: `way ${direction}`, textContent: direction === "in" ? "←" : "→", ariaLabel: direction === "in" ? "received" : "sent" }),
-            element("span", { textContent: type ?? "?" }), element("span", { className: "over", textContent: over })));
-          line.addEventListener("toggle", () => {
-            if (line.querySelector("pre")) return;
-            const { sdp, ...rest } = content ?? {};
-            line.append(element("pre", { textContent: JSON.stringify(rest, null, 2) + (sdp ? `\n\n${sdp}` : "") }));
-          }, { once: true });
-          list.prepend(line);
-          while (list.children.length > 300) list.lastElementChild.remove();
-        }
+function log(list, { direction, over, type, body: content }) {
+  const line = element("details", {}, element("summary", {},
+    element("time", { textContent: clock() }),
+    element("span", { className: `way ${direction}`, textContent: direction === "in" ? "←" : "→", ariaLabel: direction === "in" ? "received" : "sent" }),
+    element("span", { textContent: type ?? "?" }), element("span", { className: "over", textContent: over })));
+  line.addEventListener("toggle", () => {
+    if (line.querySelector("pre")) return;
+    const { sdp, ...rest } = content ?? {};
+    line.append(element("pre", { textContent: JSON.stringify(rest, null, 2) + (sdp ? `\n\n${sdp}` : "") }));
+  }, { once: true });
+  list.prepend(line);
+  while (list.children.length > 300) list.lastElementChild.remove();
+}
 
-        // Messages.
+// Messages.
 
-        function showMessage(text, sender, label) {
-          const isMine = sender === client?.connectionID;
-          const line = element("li", { className: isMine ? "mine" : "" },
-            element("small", { textContent: `${isMine ? "You" : nameOf(sender)} · ${clock()}${label === "#chat" ? "" : " · " + label}` }), text);
-          $("messages").append(line);
-          line.scrollIntoView({ block: "nearest" });
-          while ($("messages").children.length > 300) $("messages").firstElementChild.remove();
-          if (!isMine && $("chat").hidden) $("tab-chat").querySelector("b").textContent = ++unread;
-        }
+function showMessage(text, sender, label) {
+  const isMine = sender === client?.connectionID;
+  const line = element("li", { className: isMine ? "mine" : "" },
+    element("small", { textContent: `${isMine ? "You" : nameOf(sender)} · ${clock()}${label === "#chat" ? "" : " · " + label}` }), text);
+  $("messages").append(line);
+  line.scrollIntoView({ block: "nearest" });
+  while ($("messages").children.length > 300) $("messages").firstElementChild.remove();
+  if (!isMine && $("chat").hidden) $("tab-chat").querySelector("b").textContent = ++unread;
+}
 
-        $("compose").addEventListener("submit", async (event) => {
-          event.preventDefault();
-          const text = $("message").value;
-          const label = form.elements.label.value.trim();
-          if (!text || !client) return;
-          if (await client.send(label, text)) {
-            $("message").value = "";
-            showMessage(text, client.connectionID, label);
-          }
-        });
+$("compose").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const text = $("message").value;
+  const label = form.elements.label.value.trim();
+  if (!text || !client) return;
+  if (await client.send(label, text)) {
+    $("message").value = "";
+    showMessage(text, client.connectionID, label);
+  }
+});
 
-        // Tabs, with the arrow keys.
+// Tabs, with the arrow keys.
 
-        const tabs = [...document.querySelectorAll('[role="tab"]')];
-        function select(tab) {
-          for (const other of tabs) {
-            const isSelected = other === tab;
-            other.setAttribute("aria-selected", isSelected);
-            other.tabIndex = isSelected ? 0 : -1;
-            $(other.getAttribute("aria-controls")).hidden = !isSelected;
-          }
-          if (tab.id === "tab-chat") {
-            unread = 0;
-            tab.querySelector("b").textContent = "";
-          }
-        }
-        for (const tab of tabs) {
-          tab.addEventListener("click", () => select(tab));
-          tab.addEventListener("keydown", ({ key }) => {
-            const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
-            const index = key === "Home" ? 0 : key === "End" ? tabs.length - 1
-              : step ? (tabs.indexOf(tab) + step + tabs.length) % tabs.length : -1;
-            if (index < 0) return;
-            select(tabs[index]);
-            tabs[index].focus();
-          });
-        }
+const tabs = [...document.querySelectorAll('[role="tab"]')];
+function select(tab) {
+  for (const other of tabs) {
+    const isSelected = other === tab;
+    other.setAttribute("aria-selected", isSelected);
+    other.tabIndex = isSelected ? 0 : -1;
+    $(other.getAttribute("aria-controls")).hidden = !isSelected;
+  }
+  if (tab.id === "tab-chat") {
+    unread = 0;
+    tab.querySelector("b").textContent = "";
+  }
+}
+for (const tab of tabs) {
+  tab.addEventListener("click", () => select(tab));
+  tab.addEventListener("keydown", ({ key }) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    const index = key === "Home" ? 0 : key === "End" ? tabs.length - 1
+      : step ? (tabs.indexOf(tab) + step + tabs.length) % tabs.length : -1;
+    if (index < 0) return;
+    select(tabs[index]);
+    tabs[index].focus();
+  });
+}
 
-        // Mute, leave, keys.
+// Mute, leave, keys.
 
-        const words = { "mute-audio": ["Mute", "Unmute"], "mute-video": ["Hide me", "Show me"] };
-        function showPressed(button, isPressed) {
-          button.setAttribute("aria-pressed", isPressed);
-          button.textContent = words[button.id][isPressed ? 1 : 0];
-        }
-        function toggle(kind) {
-          const button = $(`mute-${kind}`);
-          if (button.hidden || !local) return;
-          const isMuted = button.getAttribute("aria-pressed") !== "true";
-          showPressed(button, isMuted);
-          for (const track of local.getTracks()) if (track.kind === kind) track.enabled = !isMuted;
-        }
-        $("mute-audio").addEventListener("click", () => toggle("audio"));
-        $("mute-video").addEventListener("click", () => toggle("video"));
-        $("leave").addEventListener("click", () => client?.disconnect());
-        addEventListener("keydown", (event) => {
-          if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
-          if (event.key === "m") toggle("audio");
-          if (event.key === "v") toggle("video");
-        });
-        addEventListener("pagehide", () => client?.disconnect?.());
+const words = { "mute-audio": ["Mute", "Unmute"], "mute-video": ["Hide me", "Show me"] };
+function showPressed(button, isPressed) {
+  button.setAttribute("aria-pressed", isPressed);
+  button.textContent = words[button.id][isPressed ? 1 : 0];
+}
+function toggle(kind) {
+  const button = $(`mute-${kind}`);
+  if (button.hidden || !local) return;
+  const isMuted = button.getAttribute("aria-pressed") !== "true";
+  showPressed(button, isMuted);
+  for (const track of local.getTracks()) if (track.kind === kind) track.enabled = !isMuted;
+}
+$("mute-audio").addEventListener("click", () => toggle("audio"));
+$("mute-video").addEventListener("click", () => toggle("video"));
+$("leave").addEventListener("click", () => client?.disconnect());
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  if (event.key === "m") toggle("audio");
+  if (event.key === "v") toggle("video");
+});
+addEventListener("pagehide", () => client?.disconnect?.());
 
-        // Statistics.
+// Statistics.
 
-        async function measure(current) {
-          const reports = await current.statistics();
-          if (client !== current) return;
-          const now = performance.now();
-          const rows = [];
-          const next = new Map();
-          const totals = { up: 0, down: 0 };
-          for (const report of reports.values()) {
-            if (report.type !== "inbound-rtp" && report.type !== "outbound-rtp") continue;
-            const isIn = report.type === "inbound-rtp";
-            const bytes = isIn ? report.bytesReceived : report.bytesSent;
-            const before = previous.get(report.id);
-            const rate = before && now > before.now ? Math.max(0, (bytes - before.bytes) * 8 / (now - before.now)) : 0;
-            next.set(report.id, { bytes, now });
-            totals[isIn ? "down" : "up"] += rate;
-            const owner = isIn ? [...tiles].find(([, entry]) => entry.stream.getTracks().some((track) => track.id === report.trackIdentifier))?.[0]
-              : current.connectionID;
-            const codec = reports.get(report.codecId)?.mimeType?.split("/")[1] ?? "";
-            const size = report.frameWidth ? `${report.frameWidth}×${report.frameHeight}` : "";
-            const kind = report.kind === "audio" ? "sound" : "picture";
-            rows.push([`${isIn ? "←" : "→"} ${owner ? nameOf(owner) : "?"} ${kind}${report.rid ? " " + report.rid : ""}`, codec,
-              rate.toFixed(0), size, report.framesPerSecond?.toFixed(0) ?? "", isIn ? report.packetsLost ?? 0 : ""]);
-            const entry = tiles.get(owner);
-            if (entry && report.kind === "video" && (isIn || size)) {
-              entry.figures.textContent = [size, report.framesPerSecond ? `${report.framesPerSecond.toFixed(0)} fps` : "",
-                `${rate.toFixed(0)} kbit/s`].filter(Boolean).join(" · ");
-            }
-          }
-          previous = next;
-          showStatistics(current, reports, rows, totals);
-        }
+async function measure(current) {
+  const reports = await current.statistics();
+  if (client !== current) return;
+  const now = performance.now();
+  const rows = [];
+  const next = new Map();
+  const totals = { up: 0, down: 0 };
+  const pictures = new Map();
+  for (const report of reports.values()) {
+    if (report.type !== "inbound-rtp" && report.type !== "outbound-rtp") continue;
+    const isIn = report.type === "inbound-rtp";
+    const bytes = isIn ? report.bytesReceived : report.bytesSent;
+    const before = previous.get(report.id);
+    const rate = before && now > before.now ? Math.max(0, (bytes - before.bytes) * 8 / (now - before.now)) : 0;
+    next.set(report.id, { bytes, now });
+    totals[isIn ? "down" : "up"] += rate;
+    const owner = isIn ? [...tiles].find(([, entry]) => entry.stream.getTracks().some((track) => track.id === report.trackIdentifier))?.[0]
+      : current.connectionID;
+    const codec = reports.get(report.codecId)?.mimeType?.split("/")[1] ?? "";
+    const size = report.frameWidth ? `${report.frameWidth}×${report.frameHeight}` : "";
+    const kind = report.kind === "audio" ? "sound" : "picture";
+    rows.push([`${isIn ? "←" : "→"} ${owner ? nameOf(owner) : "?"} ${kind}${report.rid ? " " + report.rid : ""}`, codec,
+      rate.toFixed(0), size, report.framesPerSecond?.toFixed(0) ?? "", isIn ? report.packetsLost ?? 0 : ""]);
+    if (report.kind === "video" && tiles.has(owner)) {
+      // Of simulcast layers the largest, and the rates of all.
+      const figures = pictures.get(owner) ?? { width: 0, size: "", fps: 0, rate: 0 };
+      figures.rate += rate;
+      if ((report.frameWidth ?? 0) > figures.width) {
+        Object.assign(figures, { width: report.frameWidth, size, fps: report.framesPerSecond ?? 0 });
+      }
+      pictures.set(owner, figures);
+    }
+  }
+  for (const [owner, { size, fps, rate }] of pictures) {
+    tiles.get(owner).figures.textContent = [size, fps ? `${fps.toFixed(0)} fps` : "", `${rate.toFixed(0)} kbit/s`]
+      .filter(Boolean).join(" · ");
+  }
+  previous = next;
+  showStatistics(current, reports, rows, totals);
+}
 
-        function showStatistics(current, reports, rows, totals) {
-          const transport = [...reports.values()].find((report) => report.type === "transport");
-          const pair = reports.get(transport?.selectedCandidatePairId);
-          const localCandidate = reports.get(pair?.localCandidateId);
-          const remoteCandidate = reports.get(pair?.remoteCandidateId);
-          const facts = {
-            "Connection": current.connectionID, "Session": current.offer?.session_id,
-            "Sending": `${totals.up.toFixed(0)} kbit/s`, "Receiving": `${totals.down.toFixed(0)} kbit/s`,
-            "Round trip": pair?.currentRoundTripTime === undefined ? "–" : `${(pair.currentRoundTripTime * 1000).toFixed(1)} ms`,
-            "Path": localCandidate && remoteCandidate
-              ? `${localCandidate.candidateType} ${localCandidate.address ?? ""} → ${remoteCandidate.address ?? ""}:${remoteCandidate.port}` : "–",
-            "DTLS": transport ? `${transport.dtlsState} ${transport.srtpCipher ?? ""}` : "–",
-          };
-          $("summary").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [
-            element("dt", { textContent: name }), element("dd", { textContent: value ?? "–" })]));
-          $("streams").replaceChildren(...rows.map((cells) => element("tr", {}, ...cells.map((text) => element("td", { textContent: text })))));
-        }
+function showStatistics(current, reports, rows, totals) {
+  const transport = [...reports.values()].find((report) => report.type === "transport");
+  const pair = reports.get(transport?.selectedCandidatePairId);
+  const localCandidate = reports.get(pair?.localCandidateId);
+  const remoteCandidate = reports.get(pair?.remoteCandidateId);
+  const facts = {
+    "Connection": current.connectionID, "Session": current.offer?.session_id,
+    "Sending": `${totals.up.toFixed(0)} kbit/s`, "Receiving": `${totals.down.toFixed(0)} kbit/s`,
+    "Round trip": pair?.currentRoundTripTime === undefined ? "–" : `${(pair.currentRoundTripTime * 1000).toFixed(1)} ms`,
+    "Path": localCandidate && remoteCandidate
+      ? `${localCandidate.candidateType} ${localCandidate.address ?? ""} → ${remoteCandidate.address ?? ""}:${remoteCandidate.port}` : "–",
+    "DTLS": transport ? `${transport.dtlsState} ${transport.srtpCipher ?? ""}` : "–",
+  };
+  $("summary").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [
+    element("dt", { textContent: name }), element("dd", { textContent: value ?? "–" })]));
+  $("streams").replaceChildren(...rows.map((cells) => element("tr", {}, ...cells.map((text) => element("td", { textContent: text })))));
+}
 
-        if (query.get("join") === "1") form.requestSubmit();
-        """##
+if (query.get("join") === "1") form.requestSubmit();
+"""##
 }
