@@ -58,9 +58,9 @@ import Testing
                     switch stage {
                     case .tcp, .http:
                         try await client.dial(port: server.port)
-                        #expect(
-                            await client.request("GET", "/signaling", headers: Self.upgrade, within: .milliseconds(1500))
-                                == nil)
+                        let answer = await client.request(
+                            "GET", "/signaling", headers: Self.upgrade, within: .milliseconds(1500))
+                        #expect(answer == nil)
                     default:
                         try await client.join(server.signalingURL, ChannelHarness.messaging())
                         #expect(await client.isUp(within: .milliseconds(500)) == false)
