@@ -214,7 +214,9 @@ if only.isEmpty || only.contains("Interop") {
     // Against real peers: scripts/test.sh runs them in a network namespace.
     targets.append(
         .testTarget(
-            name: "InteropTests", dependencies: ["LocalSora", "Sora", "SoraICE", "SoraWire", "TestSupport"],
+            name: "InteropTests", dependencies: [
+                "LocalSora", "Sora", "SoraICE", "SoraWire", "SoraNetwork", "SoraCrypto", "SoraFrames", "TestSupport",
+            ],
             path: "Tests/InteropTests", swiftSettings: swiftSettings))
 }
 if only.isEmpty || only.contains("Examples") {

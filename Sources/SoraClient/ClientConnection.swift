@@ -203,7 +203,7 @@ package final class ClientConnection {
         }
         if let due = transport.disconnectedDeadline, due <= now {
             end(
-                .peerChannel("peer connection state: disconnected"), cause: .peerConnectionStateDisconnected, now: now)
+                .peerChannel(peerProblem("disconnected")), cause: .peerConnectionStateDisconnected, now: now)
             return
         }
         if let due = transport.closeDeadline, due <= now, let close = transport.announcedClose {
@@ -265,6 +265,11 @@ package final class ClientConnection {
         }
     }
 
+    /// The state, and why, as far as that is known (ICE12).
+    private func peerProblem(_ state: String) -> String {
+        "peer connection state: \(state)" + (transport.peer?.pathProblem.map { ": \($0)" } ?? "")
+    }
+
     private func peerEnded(_ error: PeerError?, now: Instant) {
         if let closing {
             completeEnd(closing.error, now: now)
@@ -275,8 +280,9 @@ package final class ClientConnection {
             // The server said that it would go.
             end(.dataChannelClosed(code: close.code, reason: close.reason), cause: .dataChannelClosed, now: now)
         } else if error != nil {
-            if let error { log(.warning, "peer connection failed: \(error)") }
-            end(.peerChannel("peer connection state: failed"), cause: .peerConnectionStateFailed, now: now)
+            let problem = peerProblem("failed")
+            if let error { log(.warning, "peer connection failed: \(error); \(problem)") }
+            end(.peerChannel(problem), cause: .peerConnectionStateFailed, now: now)
         } else {
             end(nil, cause: .dataChannelClosed, now: now)
         }

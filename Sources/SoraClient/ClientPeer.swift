@@ -35,10 +35,13 @@ package protocol ClientPeer: AnyObject {
     func bufferedAmount(of channel: StreamID) -> Int
     func close(now: Instant)
     func poll() -> ClientPeerOutput?
+    /// What is known about why the path to the server failed or is in trouble, for users.
+    var pathProblem: String? { get }
 }
 
 extension ClientPeer {
     package var warnings: [String] { [] }
+    package var pathProblem: String? { nil }
     // A peer without servers asks for neither.
     package func handleStream(_ id: ICEStreamID, _ event: ICEStreamEvent, now: Instant) {}
     package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {}

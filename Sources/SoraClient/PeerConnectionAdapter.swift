@@ -98,6 +98,15 @@ package final class PeerConnectionAdapter: ClientPeer {
     package var nextTimeout: Instant? { connection.nextTimeout }
     package func close(now: Instant) { connection.close(now: now) }
 
+    package var pathProblem: String? {
+        if let reason = connection.iceFailureReason { return reason }
+        let relays = connection.iceServerReports.compactMap { report -> String? in
+            guard case .failed(let reason) = report.status else { return nil }
+            return "\(report.server): \(reason)"
+        }
+        return relays.isEmpty ? nil : relays.joined(separator: "; ")
+    }
+
     package func send(_ payload: [UInt8], isBinary: Bool, on channel: StreamID, now: Instant) -> Bool {
         (try? connection.send(message: payload, isBinary: isBinary, on: channel, now: now)) != nil
     }

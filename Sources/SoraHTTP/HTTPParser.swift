@@ -130,6 +130,8 @@ package struct HTTPParser: Sendable {
                     return nil
                 }
                 if line.isEmpty { continue }  // stray line ends before a message (2.2); counted as head
+                // A server of another protocol says what it has to say and waits: no head will come.
+                if case .response = kind, !line.hasPrefix("HTTP/") { throw .malformedStartLine(excerpt(line)) }
                 startLine = line
                 headers = HTTPHeaders()
                 state = .headers

@@ -9,6 +9,8 @@ import SoraWire
 package protocol ByteStream: AnyObject {
     var loop: EventLoop { get }
     var remoteAddress: SocketAddress { get }
+    /// Our end of the TCP connection underneath; unspecified while connecting.
+    var localAddress: SocketAddress { get }
     /// From ``StreamEvent/opened`` on, until it is closed.
     var isOpen: Bool { get }
     var onEvent: ((StreamEvent) -> Void)? { get set }

@@ -10,6 +10,7 @@ import SoraWire
 package final class TLSConnection: ByteStream {
     package let loop: EventLoop
     package var remoteAddress: SocketAddress { base.remoteAddress }
+    package var localAddress: SocketAddress { base.localAddress }
     package var lowWaterMark = 64 * 1024 {
         didSet { base.lowWaterMark = lowWaterMark }
     }

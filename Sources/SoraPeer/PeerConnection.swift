@@ -247,6 +247,7 @@ package final class PeerConnection {
             emit(.gatheringFinished)
         case .selectedPairChanged:
             startDTLSIfPossible(now: now)
+            sctp?.pathChanged(now: now)
             emit(.ice(output))
         default:
             emit(.ice(output))

@@ -45,6 +45,9 @@ final class SwiftPeer: @unchecked Sendable {
 
     struct Missing: Error { var what: String }
 
+    /// How many messages have come in on a label and were not taken.
+    func waiting(_ label: String) -> Int { state.withLock { $0.messages.count { $0.label == label } } }
+
     private func wait<T>(_ what: String, within limit: Duration, _ look: (inout State) -> T?) async throws -> T {
         let end = ContinuousClock.now + limit
         while ContinuousClock.now < end {
@@ -58,8 +61,8 @@ final class SwiftPeer: @unchecked Sendable {
         try await wait("open channel \(label)", within: .seconds(15)) { $0.opened.contains(label) ? () : nil }
     }
 
-    func message(_ label: String) async throws -> Data {
-        try await wait("message on \(label)", within: .seconds(15)) { state in
+    func message(_ label: String, within limit: Duration = .seconds(15)) async throws -> Data {
+        try await wait("message on \(label)", within: limit) { state in
             guard let index = state.messages.firstIndex(where: { $0.label == label }) else { return nil }
             return state.messages.remove(at: index).data
         }

@@ -28,8 +28,8 @@ final class World {
         var records: [ClientConnection.EventRecord] = []
         var sent: [String] = []
         var connectedAt: Instant?
-        var up: EmulatedLink<[UInt8]>
-        var down: EmulatedLink<[UInt8]>
+        var up: EmulatedLink<Datagram>
+        var down: EmulatedLink<Datagram>
         var frames: [(at: Instant, toServer: Bool, dial: DialID, frame: Frame)] = []
         var urls: [DialID: String] = [:]
         /// The WebSocket that the channel knows.
@@ -37,7 +37,10 @@ final class World {
         /// Sockets whose server side has sent its close frame.
         var serverClosed: Set<DialID> = []
         var openSockets: Set<Int> = []
-        var address: SocketAddress { SocketAddress(.v4(0x0A00_0100 + UInt32(index)), port: 4000) }
+        /// By socket. The first is there from the start.
+        var addresses: [SocketID: SocketAddress] = [:]
+        /// What stands between the client and the server.
+        var nat: EmulatedNAT?
         /// The datagram path is cut.
         var isCut = false
 
@@ -103,7 +106,7 @@ final class World {
     @discardableResult
     func join(
         _ connect: ConnectMessage = World.messaging(), urls: [String] = ["ws://server/signaling"],
-        change: (inout ClientConfiguration) -> Void = { _ in }
+        nat: NATBehavior? = nil, change: (inout ClientConfiguration) -> Void = { _ in }
     ) -> Client {
         var configuration = ClientConfiguration(urls: urls, connect: connect)
         change(&configuration)
@@ -115,6 +118,9 @@ final class World {
                 configuration: configuration, peers: ClientPeerSettings(base: base),
                 random: RandomSource(seed: UInt64(index))),
             conditions: conditions)
+        client.nat = nat.map {
+            EmulatedNAT(outerAddress: .v4(0xCB00_7100 + UInt32(index)), behavior: $0)  // 203.0.113.x
+        }
         clients.append(client)
         client.connection.start(now: now)
         collect()
@@ -184,11 +190,16 @@ final class World {
             send(.close(code: code, reason: reason), of: client, dial, toServer: true)
         case .openSockets(let epoch):
             client.openSockets.insert(epoch)
-            client.connection.addLocalSocket(SocketID(epoch), address: client.address, epoch: epoch, now: now)
+            let address = SocketAddress(.v4(0x0A00_0100 + UInt32(client.index)), port: 4000)
+            client.addresses = [SocketID(epoch): address]
+            client.connection.addLocalSocket(SocketID(epoch), address: address, epoch: epoch, now: now)
         case .closeSockets(let epoch): client.openSockets.remove(epoch)
         case .transmit(let datagram):
-            guard !client.isCut else { return }
-            client.up.send(datagram.payload, now: now)
+            guard !client.isCut, let inner = client.addresses[datagram.socket] else { return }
+            let source = client.nat?.outbound(from: inner, to: datagram.remote, now: now) ?? inner
+            let size = datagram.payload.count
+            client.up.send(
+                Datagram(socket: SocketID(0), remote: source, payload: datagram.payload), size: size, now: now)
         case .collectStatistics(let token): client.connection.provideStatistics([["id": "s"]], for: token, now: now)
         case .event(let record):
             client.events.append(record.event)
@@ -210,7 +221,7 @@ final class World {
             if let (client, dial) = socket(id) { send(.lost, of: client, dial, toServer: false) }
         case .transmit(let id, let datagram):
             guard let client = clients.first(where: { $0.connectionID == id }), !client.isCut else { return }
-            client.down.send(datagram.payload, now: now)
+            client.down.send(datagram, size: datagram.payload.count, now: now)
         case .removed, .event, .connection: break
         }
     }
@@ -270,6 +281,30 @@ final class World {
         }
     }
 
+    /// A packet of the server at the outer address: the NAT lets it in, or it does not.
+    private func arrive(_ packet: [UInt8], at outer: SocketAddress, of client: Client) {
+        var inner = outer
+        if client.nat != nil {
+            guard outer.ip == client.nat?.outerAddress,
+                let found = client.nat?.inbound(to: outer.port, from: serverAddress, now: now)
+            else { return }
+            inner = found
+        }
+        guard let socket = client.addresses.first(where: { $0.value == inner })?.key else { return }
+        client.connection.handle(
+            Datagram(socket: socket, remote: serverAddress, payload: packet), epoch: client.connection.epoch, now: now)
+    }
+
+    /// The client's machine loses its address, and has another one right away.
+    func move(_ client: Client, to address: SocketAddress, socket: SocketID) {
+        let epoch = client.connection.epoch
+        let old = client.addresses
+        client.addresses = [socket: address]
+        client.connection.addLocalSocket(socket, address: address, epoch: epoch, now: now)
+        for id in old.keys { client.connection.removeLocalSocket(id, epoch: epoch, now: now) }
+        collect()
+    }
+
     /// The network drops a client's WebSocket in both directions.
     func cutWebSocket(of client: Client) {
         guard let dial = client.joined else { return }
@@ -311,17 +346,12 @@ final class World {
                     arrive(frame.frame, at: client, dial: frame.dial, toServer: frame.toServer)
                     collect()
                 }
-                while let packet = client.up.receive(now: now) {
-                    channel.handle(
-                        Datagram(socket: SocketID(0), remote: client.address, payload: packet),
-                        for: client.connectionID,
-                        now: now)
+                while let datagram = client.up.receive(now: now) {
+                    channel.handle(datagram, for: client.connectionID, now: now)
                     collect()
                 }
-                while let packet = client.down.receive(now: now) {
-                    client.connection.handle(
-                        Datagram(socket: SocketID(client.connection.epoch), remote: serverAddress, payload: packet),
-                        epoch: client.connection.epoch, now: now)
+                while let datagram = client.down.receive(now: now) {
+                    arrive(datagram.payload, at: datagram.remote, of: client)
                     collect()
                 }
                 if let due = client.connection.nextTimeout, due <= now {

@@ -113,6 +113,8 @@ public struct Configuration {
     public var caCertificate: String?
     /// True: server certificates are not checked at all. For tests.
     public var insecure = false
+    /// An addition to the iOS SDK: the lowest TLS version, and a certificate of the client's own.
+    public var transportSecurity = TransportSecurity()
     /// The older form with one filter.
     public var forwardingFilter: ForwardingFilter?
     /// Which members' audio and video are forwarded to this connection.

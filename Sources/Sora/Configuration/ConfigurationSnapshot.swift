@@ -46,6 +46,7 @@ struct ConfigurationSnapshot: Sendable {
     var proxy: Proxy?
     var caCertificate: String?
     var insecure: Bool
+    var transportSecurity: TransportSecurity
     var forwardingFilter: JSONText?
     var forwardingFilters: JSONText?
     /// The first message, without capability offer.
@@ -138,6 +139,7 @@ struct ConfigurationSnapshot: Sendable {
         proxy = configuration.proxy
         caCertificate = configuration.caCertificate
         insecure = configuration.insecure
+        transportSecurity = configuration.transportSecurity
         publisherStreamId = configuration.publisherStreamId
         publisherVideoTrackId = configuration.publisherVideoTrackId
         publisherAudioTrackId = configuration.publisherAudioTrackId
@@ -148,6 +150,7 @@ struct ConfigurationSnapshot: Sendable {
         var secrets: [String] = []
         if let password = proxy?.password { secrets.append(password) }
         secrets += iceServers.compactMap(\.credential)
+        if let key = transportSecurity.clientCertificate?.privateKey { secrets.append(key) }
         for text in [metadata, notifyMetadata].compactMap({ $0 }) {
             guard let value = try? JSONSerialization.jsonObject(with: text.data, options: [.fragmentsAllowed]) else {
                 continue

@@ -211,7 +211,12 @@ actor ClientDriver: ConnectionDriver {
     private func perform(_ output: ClientConnection.Output) {
         switch output {
         case .dial(let id, let url): dial(id, url)
-        case .abandonDial(let id): dials.removeValue(forKey: id)?.abandon()
+        case .abandonDial(let id):
+            guard let dial = dials.removeValue(forKey: id) else { return }
+            if let stage = dial.stage {
+                Logger.info(type: .webSocketChannel, message: "WebSocket given up while waiting for \(stage)")
+            }
+            dial.abandon()
         case .sendText(let id, let text):
             Logger.debug(type: .signalingChannel, message: "send \(text.utf8.count) bytes")
             dials[id]?.send(text: text)
@@ -278,6 +283,7 @@ actor ClientDriver: ConnectionDriver {
             core.report(record.event)
         case .ended(let end):
             hasEnded = true
+            if let error = end.error { Logger.info(type: .signalingChannel, message: "the connection ended: \(error)") }
             core.beginEnd(end.error?.publicError)
             finish()
         }
@@ -403,7 +409,7 @@ actor ClientDriver: ConnectionDriver {
 
     private func openSockets(epoch: Int) {
         let network = TransportNetwork(
-            loop: loop, tls: tls?.turn, proxy: settings.proxy, includesLoopback: isServerOnThisMachine,
+            loop: loop, tls: tls, proxy: settings.proxy, includesLoopback: isServerOnThisMachine,
             watch: Engine.interfaceWatch(on: loop),
             onDatagrams: { [weak self] batch in self?.assumeIsolated { $0.receive(batch, epoch: epoch) } },
             onStream: { [weak self] id, event in self?.assumeIsolated { $0.handle(event, of: id, epoch: epoch) } },
@@ -444,7 +450,10 @@ actor ClientDriver: ConnectionDriver {
                     driver.drain()
                 }
             }
-        case .transmit, .stateChanged, .selectedPairChanged, .localCandidate, .gatheringFinished: break
+        case .selectedPairChanged(let local, let remote):
+            Logger.info(
+                type: .peerChannel, message: "path: \(local.type) \(local.address) to \(remote.type) \(remote.address)")
+        case .transmit, .stateChanged, .localCandidate, .gatheringFinished: break
         }
     }
 

@@ -30,6 +30,13 @@ final class StreamOpener {
     private var dialer: StreamDialer?
     private var tunnel: ProxyTunnel?
     private var stream: (any ByteStream)?
+    private var tunnelTimer: LoopTimer?
+
+    /// What is being waited for, for the log.
+    var stage: String {
+        guard let tunnel else { return "a connection to \(target.host):\(target.port)" }
+        return stream == nil ? "a connection to the proxy" : "the proxy's way to \(tunnel.target)"
+    }
 
     /// - Parameter completion: called once, not before this initializer has returned, and not after ``cancel()``.
     ///   The stream is open; set its `onEvent` at once.
@@ -62,6 +69,8 @@ final class StreamOpener {
         completion = nil
         dialer?.cancel()
         dialer = nil
+        tunnelTimer?.cancel()
+        tunnelTimer = nil
         stream?.onEvent = nil
         stream?.close()
         stream = nil
@@ -71,6 +80,8 @@ final class StreamOpener {
         let completion = completion
         self.completion = nil
         dialer = nil
+        tunnelTimer?.cancel()
+        tunnelTimer = nil
         stream = nil
         completion?(result)
     }
@@ -102,6 +113,12 @@ final class StreamOpener {
 
     private func openTunnel(over stream: any ByteStream) {
         self.stream = stream
+        // A proxy that accepts and says nothing must not hold a stream for ever.
+        if tunnelTimer == nil {
+            tunnelTimer = loop.scheduleTimer(at: deadline) { [weak self] in
+                self?.fail("timed out: no answer from the proxy", isProxy: true)
+            }
+        }
         stream.onEvent = { event in
             switch event {
             case .data(let bytes): self.tunnel?.handle(bytes)
@@ -132,6 +149,8 @@ final class StreamOpener {
     private func secure() {
         guard let base = stream else { return }
         base.onEvent = nil
+        tunnelTimer?.cancel()
+        tunnelTimer = nil
         guard let context = target.tls else { return finish(.success(base)) }
         do throws(TLSFailure) {
             let secure = try TLSConnection(

@@ -5,7 +5,7 @@ internal import SoraWire
 /// The sockets of one peer connection. Confined to its loop.
 final class TransportNetwork {
     private let loop: EventLoop
-    private let tls: TLSContext?
+    private let tls: TLSContexts?
     private let proxy: Proxy?
     private let includesLoopback: Bool
     private let onDatagrams: ([Datagram]) -> Void
@@ -22,13 +22,17 @@ final class TransportNetwork {
     private var nextResolution = 0
     private var isClosed = false
 
+    /// Bytes that may wait in a connection to a TURN server. What is beyond is lost, as on any full link: media that
+    /// comes late is worth nothing, and everything else is repeated.
+    private static let streamBacklog = 512 * 1024
+
     enum SocketChange {
         case opened(SocketID, SocketAddress)
         case closed(SocketID)
     }
 
     init(
-        loop: EventLoop, tls: TLSContext?, proxy: Proxy?, includesLoopback: Bool, watch: InterfaceWatch,
+        loop: EventLoop, tls: TLSContexts?, proxy: Proxy?, includesLoopback: Bool, watch: InterfaceWatch,
         onDatagrams: @escaping ([Datagram]) -> Void, onStream: @escaping (ICEStreamID, ICEStreamEvent) -> Void,
         onSocket: @escaping (SocketChange) -> Void
     ) {
@@ -49,27 +53,44 @@ final class TransportNetwork {
         watchNumber = watch.add { [weak self] in self?.take($0) }
     }
 
+    /// ICE6: new addresses first, so that there is another way before the old one is given up.
     private func take(_ interfaces: [NetworkInterface]) {
         guard !isClosed else { return }
+        // A cable that is pulled leaves its address behind.
         let usable = interfaces.filter {
-            $0.flags.contains(.up) && (includesLoopback || !$0.flags.contains(.loopback))
+            $0.flags.isSuperset(of: [.up, .running]) && (includesLoopback || !$0.flags.contains(.loopback))
         }
-        for (id, socket) in sockets where !usable.contains(where: { $0.address == socket.localAddress.ip }) {
-            sockets[id] = nil
+        let present = Set(usable.map(\.address))
+        let lost = sockets.values.filter { !present.contains($0.localAddress.ip) }
+        let known = Set(sockets.values.map(\.localAddress.ip))
+        let new = usable.filter { !known.contains($0.address) }.map(\.address)
+        if watchNumber != nil, !new.isEmpty || !lost.isEmpty {
+            let gone = lost.map(\.localAddress.ip)
+            Logger.info(type: .peerChannel, message: "network changed: new addresses \(new), gone \(gone)")
+        }
+        for address in new { openSocket(at: address) }
+        for socket in lost {
+            sockets[socket.id] = nil
             socket.close()
-            onSocket(.closed(id))
+            onSocket(.closed(socket.id))
         }
-        for interface in usable where !sockets.values.contains(where: { $0.localAddress.ip == interface.address }) {
-            do throws(NetworkError) {
-                let socket = try UDPSocket(
-                    on: loop, id: SocketID(nextSocket), address: SocketAddress(interface.address, port: 0))
-                nextSocket += 1
-                socket.onDatagrams = onDatagrams
-                sockets[socket.id] = socket
-                onSocket(.opened(socket.id, socket.localAddress))
-            } catch {
-                EngineLog.write(.info, "no socket at \(interface.address): \(error)")
-            }
+        // The kernel keeps connections of an address that is gone, and they would be silent for half a minute.
+        for (id, stream) in streams {
+            let ip = stream.localAddress.ip
+            guard !ip.isLoopback, !ip.isUnspecified, !present.contains(ip) else { continue }
+            end(stream, id, reason: "the network interface of the connection is gone")
+        }
+    }
+
+    private func openSocket(at address: IPAddress) {
+        do throws(NetworkError) {
+            let socket = try UDPSocket(on: loop, id: SocketID(nextSocket), address: SocketAddress(address, port: 0))
+            nextSocket += 1
+            socket.onDatagrams = onDatagrams
+            sockets[socket.id] = socket
+            onSocket(.opened(socket.id, socket.localAddress))
+        } catch {
+            EngineLog.write(.info, "no socket at \(address): \(error)")
         }
     }
 
@@ -81,7 +102,7 @@ final class TransportNetwork {
     func open(_ request: ICEStreamRequest) {
         let target = StreamTarget(
             host: request.address.ip.description, port: request.address.port,
-            tls: request.tlsServerName == nil ? nil : tls, serverName: request.tlsServerName)
+            tls: request.tlsServerName.flatMap { tls?.turn(for: $0) }, serverName: request.tlsServerName)
         let deadline = loop.now + .seconds(10)
         openers[request.id] = StreamOpener(target, proxy: proxy, on: loop, deadline: deadline) { [weak self] result in
             guard let self, openers.removeValue(forKey: request.id) != nil else { return }
@@ -98,19 +119,28 @@ final class TransportNetwork {
             guard let self else { return }
             switch event {
             case .data(let bytes): onStream(id, .data(bytes))
-            case .ended, .closed:
-                guard let ended = streams.removeValue(forKey: id) else { return }
-                ended.onEvent = nil
-                ended.close()
-                onStream(id, .closed(reason: "the server closed the connection"))
+            case .ended: end(stream, id, reason: "the server closed the connection")
+            case .closed(let error):
+                end(
+                    stream, id,
+                    reason: error.map { "the connection was lost: \($0)" } ?? "the server closed the connection")
             case .opened, .writable: break
             }
         }
-        let local = (stream as? TCPConnection)?.localAddress ?? SocketAddress(.v4(0), port: 0)
-        onStream(id, .connected(local: local))
+        onStream(id, .connected(local: stream.localAddress))
     }
 
-    func write(_ bytes: [UInt8], to id: ICEStreamID) { streams[id]?.write(bytes) }
+    private func end(_ stream: any ByteStream, _ id: ICEStreamID, reason: String) {
+        guard streams.removeValue(forKey: id) != nil else { return }
+        stream.onEvent = nil
+        stream.close()
+        onStream(id, .closed(reason: reason))
+    }
+
+    func write(_ bytes: [UInt8], to id: ICEStreamID) {
+        guard let stream = streams[id], stream.bufferedAmount <= Self.streamBacklog else { return }
+        stream.write(bytes)
+    }
 
     func closeStream(_ id: ICEStreamID) {
         openers.removeValue(forKey: id)?.cancel()

@@ -24,8 +24,16 @@ final class WebSocketDial {
     private var socket: WebSocketConnection?
     private var timer: LoopTimer?
     private var random = RandomSource.system
+    /// Why the connection under an open WebSocket was lost, if the network said so.
+    private var lossReason: String?
     /// Address of the other end, once connected.
     private(set) var remoteAddress: SocketAddress?
+
+    /// What is being waited for until the WebSocket is open; nil afterwards.
+    var stage: String? {
+        if let opener { return opener.stage }
+        return handshake == nil ? nil : "the answer to the WebSocket upgrade"
+    }
 
     /// - Parameter onEvent: never called before this initializer has returned, nor after ``abandon()``. `closed` and
     ///   `failed` are the last.
@@ -92,7 +100,16 @@ final class WebSocketDial {
                 socket?.handle(bytes, now: loop.now)
                 drain()
             }
-        case .ended, .closed:
+        case .closed(let error?):
+            // TLS 1.3 refuses a client's certificate only here, when the handshake is long over.
+            lossReason = "\(error)"
+            if handshake != nil {
+                end(.failed(WebSocketFailure("the connection was lost before the WebSocket was open: \(error)")))
+            } else {
+                socket?.handleEnd(now: loop.now)
+                drain()
+            }
+        case .ended, .closed(nil):
             if handshake != nil {
                 let reason = handshake?.receiveEnd()
                 end(.failed(WebSocketFailure(reason.map { "\($0)" } ?? "the connection ended")))
@@ -150,7 +167,7 @@ final class WebSocketDial {
             if let error = closure.error {
                 .failed(WebSocketFailure("\(error)"))
             } else if closure.code == 1006 {
-                .failed(WebSocketFailure("the WebSocket was lost"))
+                .failed(WebSocketFailure("the WebSocket was lost" + (lossReason.map { ": \($0)" } ?? "")))
             } else {
                 .closed(code: closure.code, reason: closure.reason.isEmpty ? nil : closure.reason)
             }

@@ -12,6 +12,10 @@ struct SentCheck: Sendable {
 
 // Our checks and their answers (RFC 8445, 7.2).
 extension ICEAgent {
+    /// First interval of repetition while there is no pair left.
+    private static let cutOffInterval = Duration.milliseconds(200)
+    private static let confirmationDelay = Duration.milliseconds(2_050)
+
     /// Sends what may be sent now: triggered checks at once, as each answers a packet of the peer; ordinary ones at
     /// their pace.
     func pumpChecks(now: Instant) {
@@ -54,7 +58,11 @@ extension ICEAgent {
             checklist[index].statistics.consentRequestsSent &+= 1
         } else {
             let active = checklist.pairs.count { $0.state == .waiting || $0.state == .inProgress }
-            let interval = max(STUNRetransmission.initialInterval, configuration.checkInterval * active)
+            // A machine that changes its network often has the address before the route: ask again soon.
+            let isCutOff = wasConnected && selectedID == nil
+            let interval = max(
+                isCutOff ? ICEAgent.cutOffInterval : STUNRetransmission.initialInterval,
+                configuration.checkInterval * active)
             checklist[index].check = OutstandingCheck(
                 transactionID: transactionID, packet: packet,
                 schedule: STUNRetransmission(now: now, isReliable: pair.path.isReliable, initialInterval: interval))
@@ -130,6 +138,11 @@ extension ICEAgent {
         pair.nextConsentCheck = max(sent.sentAt + interval, now)
         if nominatingID != pair.id { pair.check = nil }
         if sent.nominates, role == .controlling {
+            // A peer that was nominated another pair less than two seconds ago may take this for an aggressive
+            // agent's second choice. Said again after that, it means that we moved.
+            if !pair.isNominated, let firstValidAt, sent.sentAt - firstValidAt > .seconds(1) {
+                pair.nextConsentCheck = sent.sentAt + ICEAgent.confirmationDelay
+            }
             pair.isNominated = true
             pair.check = nil
             if nominatingID == pair.id { nominatingID = nil }

@@ -15,6 +15,14 @@ extension SCTPAssociation {
         if let due = heartbeatTimer, due <= now { heartbeatDue() }
     }
 
+    /// Packets go another way from now on. What a dead way swallowed is sent again at once instead of after the timeout
+    /// that has been growing meanwhile.
+    mutating func pathChanged(now: Instant) {
+        guard consecutiveTimeouts > 0, retransmissionTimer != nil else { return }
+        timeout.endBackOff()
+        retransmissionTimer = now
+    }
+
     /// False if that was one too many and the association has ended.
     mutating func countTimeout() -> Bool {
         consecutiveTimeouts += 1

@@ -65,6 +65,9 @@ package final class DataChannelTransport {
 
     package var nextTimeout: Instant? { association.nextTimeout }
 
+    /// Packets go another way from now on (ICE6).
+    package func pathChanged(now: Instant) { association.pathChanged(now: now) }
+
     /// The next thing to do, until nil. Events come in the order in which they happened.
     package func poll() -> Output? {
         while true {
