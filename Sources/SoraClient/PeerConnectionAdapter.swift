@@ -104,7 +104,15 @@ package final class PeerConnectionAdapter: ClientPeer {
             guard case .failed(let reason) = report.status else { return nil }
             return "\(report.server): \(reason)"
         }
-        return relays.isEmpty ? nil : relays.joined(separator: "; ")
+        if !relays.isEmpty { return relays.joined(separator: "; ") }
+        // Nobody says that the relay is gone when it is reached over UDP.
+        guard let used = connection.iceStatistics.pairs.first(where: \.isSelected), used.local.type == .relayed else {
+            return nil
+        }
+        let server = connection.iceServerReports.first {
+            $0.relayedAddress != nil && $0.relayedAddress == used.local.socketAddress
+        }
+        return "no answers through the relay \(server.map { "\($0.server)" } ?? "\(used.local.address)")"
     }
 
     package func send(_ payload: [UInt8], isBinary: Bool, on channel: StreamID, now: Instant) -> Bool {

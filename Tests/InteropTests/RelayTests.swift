@@ -139,7 +139,8 @@ struct RelayTests {
         }
     }
 
-    @Test(arguments: Transport.allCases)
+    /// Not over TLS: libwebrtc wants a name in the certificate that DNS knows, and there is no DNS in the namespace.
+    @Test(arguments: [Transport.udp, .tcp])
     func pythonIsTheOtherMember(_ transport: Transport) async throws {
         try await Site.with(transport) { site in
             let python = try PeerProcess(.pythonSDK, name: "python")
@@ -233,7 +234,14 @@ struct RelayTests {
             print("relay over \(transport.rawValue) killed: ended after \(clock.now - start): \(error)")
             let text = error.localizedDescription
             #expect(text.hasPrefix("PeerChannel error (peer connection state: "), "\(text)")
-            if transport != .udp { #expect(text.contains("the server closed the connection"), "\(text)") }
+            // Over a connection the loss is seen; over UDP there is only silence.
+            let reason =
+                switch transport {
+                case .udp: "no answers through the relay turn:"
+                case .tcp: "turn:\(Interop.host):3478?transport=tcp: "
+                case .tls: "turns:\(Interop.host):5349?transport=tcp: "
+                }
+            #expect(text.contains(reason), "\(text)")
         }
     }
 

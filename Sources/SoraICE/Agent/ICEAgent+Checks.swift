@@ -138,9 +138,10 @@ extension ICEAgent {
         pair.nextConsentCheck = max(sent.sentAt + interval, now)
         if nominatingID != pair.id { pair.check = nil }
         if sent.nominates, role == .controlling {
+            defer { hasNominated = true }
             // A peer that was nominated another pair less than two seconds ago may take this for an aggressive
             // agent's second choice. Said again after that, it means that we moved.
-            if !pair.isNominated, let firstValidAt, sent.sentAt - firstValidAt > .seconds(1) {
+            if !pair.isNominated, hasNominated {
                 pair.nextConsentCheck = sent.sentAt + ICEAgent.confirmationDelay
             }
             pair.isNominated = true

@@ -70,6 +70,8 @@ package final class ICEAgent {
     var firstValidAt: Instant?
     /// The pair that our nominating check is out for.
     var nominatingID: Int?
+    /// A pair was nominated before: another nomination means that we moved.
+    var hasNominated = false
     /// When the agent fails unless a pair works by then.
     var failAt: Instant?
     /// When other pairs were last put back to be checked because the one in use gave no answers.
