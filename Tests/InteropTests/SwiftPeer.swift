@@ -10,6 +10,7 @@ final class SwiftPeer: @unchecked Sendable {
     private(set) var channel: MediaChannel!
     private struct State {
         var opened: Set<String> = []
+        var isSwitched = false
         var messages: [(label: String, data: Data)] = []
         var ending: SoraCloseEvent?
     }
@@ -32,6 +33,9 @@ final class SwiftPeer: @unchecked Sendable {
         handlers.onDataChannelOpened = { _, label in peer.state.withLock { _ = $0.opened.insert(label) } }
         handlers.onDataChannelMessage = { _, label, data in
             if label.hasPrefix("#") { peer.state.withLock { $0.messages.append((label, data)) } }
+        }
+        handlers.onReceiveSignalingJSON = { json in
+            if json.contains("\"type\":\"switched\"") { peer.state.withLock { $0.isSwitched = true } }
         }
         handlers.onDisconnect = { event in peer.state.withLock { $0.ending = event } }
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
@@ -57,8 +61,11 @@ final class SwiftPeer: @unchecked Sendable {
         throw Missing(what: what)
     }
 
+    /// Open, and the server has switched: messages may be sent.
     func opened(_ label: String) async throws {
-        try await wait("open channel \(label)", within: .seconds(15)) { $0.opened.contains(label) ? () : nil }
+        try await wait("open channel \(label)", within: .seconds(15)) {
+            $0.opened.contains(label) && $0.isSwitched ? () : nil
+        }
     }
 
     func message(_ label: String, within limit: Duration = .seconds(15)) async throws -> Data {
