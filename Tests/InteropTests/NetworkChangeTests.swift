@@ -18,11 +18,13 @@ struct NetworkChangeTests {
         static let server = "10.77.0.1"
         let url: String
         private let namespace: Companion
+        private let coturn: Companion?
         private let server: Transfer<Process>
 
         /// Runs a test at a site, which is taken down in any case.
-        static func with(_ body: (Site) async throws -> Void) async throws {
-            let site = try await Site()
+        /// - Parameter relay: `udp` or `tcp`: media goes through a TURN server beside the server, and no other way.
+        static func with(relay: String? = nil, _ body: (Site) async throws -> Void) async throws {
+            let site = try await Site(relay)
             do {
                 try await body(site)
             } catch {
@@ -32,7 +34,7 @@ struct NetworkChangeTests {
             site.close()
         }
 
-        private init() async throws {
+        private init(_ relay: String?) async throws {
             namespace = try Companion("unshare", ["-n", "sleep", "600"])
             let identifier = namespace.identifier
             func inside(_ words: String) throws {
@@ -56,11 +58,31 @@ struct NetworkChangeTests {
                 try NetworkChangeTests.ip("addr add 10.77.\(number).1/24 dev path\(number)")
             }
             try Self.up(1)
+            var turn: [String] = []
+            if let relay {
+                let folder = try TestFolder()
+                coturn = try Companion(
+                    "nsenter",
+                    [
+                        "-t", "\(identifier)", "-n", "turnserver", "-n", "--listening-ip=\(Self.server)",
+                        "--relay-ip=\(Self.server)", "--listening-port=3478", "--lt-cred-mech", "--user=user:pass",
+                        "--realm=example.org", "--no-cli", "--no-tls", "--no-dtls", "--no-stdout-log",
+                        "--log-file=\(folder.path)/log", "--pidfile=\(folder.path)/pid", "--userdb=\(folder.path)/db",
+                    ], readyAt: 3478, host: Self.server)
+                turn = [
+                    "--turn", "turn:\(Self.server):3478?transport=\(relay)", "--turn-user", "user", "--turn-password",
+                    "pass", "--turn-policy", "relay",
+                ]
+            } else {
+                coturn = nil
+            }
             let process = Process()
             process.executableURL = URL(fileURLWithPath: "/usr/bin/nsenter")
-            process.arguments = [
-                "-t", "\(identifier)", "-n", Tool.sora.path, "serve", "--host", Self.server, "--port", "0", "--json",
-            ]
+            process.arguments =
+                [
+                    "-t", "\(identifier)", "-n", Tool.sora.path, "serve", "--host", Self.server, "--port", "0",
+                    "--json",
+                ] + turn
             let output = Pipe()
             process.standardOutput = output
             process.standardError = FileHandle.nullDevice
@@ -84,6 +106,7 @@ struct NetworkChangeTests {
         private func close() {
             server.value.terminate()
             server.value.waitUntilExit()
+            coturn?.end()
             for number in [1, 2] { try? NetworkChangeTests.ip("link del path\(number)") }
             namespace.end()
         }
@@ -144,6 +167,28 @@ struct NetworkChangeTests {
             #expect(try await one.message("#plain") == Data("back".utf8))
             #expect(clock.now - back < .seconds(3))
             feed.stop()
+            try await one.leave()
+            try await other.leave()
+        }
+    }
+
+    /// The relay is reached from the new address by an allocation of its own, and the connection lives on.
+    @Test(arguments: ["udp", "tcp"]) func relaysAreReachedOverTheNewInterface(_ transport: String) async throws {
+        try await Site.with(relay: transport) { site in
+            let one = try await site.connect { $0.videoEnabled = false }
+            let other = try await site.connect { $0.videoEnabled = false }
+            try await one.opened("#plain")
+            try await other.opened("#plain")
+            try Site.down(1)
+            #expect(one.channel.sendMessage(label: "#plain", data: Data("after".utf8)) == nil)
+            try Site.up(2)
+            let clock = ContinuousClock()
+            let changed = clock.now
+            #expect(try await other.message("#plain") == Data("after".utf8))
+            let messages = clock.now - changed
+            print("interface changed under a relay over \(transport): messages after \(messages)")
+            #expect(messages < .seconds(3))
+            #expect(one.channel.state == .connected && other.channel.state == .connected)
             try await one.leave()
             try await other.leave()
         }

@@ -212,6 +212,15 @@ private let samples: [(HTTPParser.Kind, String)] = [
         #expect(throws: error) { try events(.request, singly(ascii(text))) }
     }
 
+    /// A server of another protocol says its line and waits; nobody waits with it.
+    @Test func anAnswerOfAnotherProtocolIsRefusedAfterItsFirstLine() {
+        var parser = HTTPParser(.response)
+        parser.receive(ascii("220 mail.example.org ESMTP\r"))
+        #expect(throws: Never.self) { try parser.next() }
+        parser.receive(ascii("\n"))
+        #expect(throws: HTTPError.malformedStartLine("220 mail.example.org ESMTP")) { try parser.next() }
+    }
+
     @Test func staysFailed() {
         var parser = HTTPParser(.request)
         parser.receive(ascii("nonsense\r\n\r\n"))

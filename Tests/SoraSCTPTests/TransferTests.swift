@@ -99,6 +99,28 @@ import Testing
     }
 
     // SCT15
+    /// ICE6: what a dead way swallowed does not wait for the timeout that grew meanwhile.
+    @Test func aNewPathIsUsedAtOnceAfterADeadOne() throws {
+        let pair = SimulatedPair()
+        let id = try pair.a.transport.open(label: "x", now: pair.now)
+        #expect(pair.connect())
+        for side in pair.link.indices { pair.link[side].loss = 1 }
+        try pair.a.transport.send([1], isBinary: true, on: id, now: pair.now)
+        pair.run(for: .seconds(6))
+        for side in pair.link.indices { pair.link[side].loss = 0 }
+        pair.a.transport.pathChanged(now: pair.now)
+        let start = pair.now
+        #expect(pair.run(for: .seconds(1)) { pair.b.payloads(id) == [[1]] })
+        #expect(pair.now - start < .milliseconds(50))
+        pair.run(for: .seconds(1))
+        // A change while nothing is missing repeats nothing.
+        let before = pair.a.transport.associationStatistics.timeouts
+        try pair.a.transport.send([2], isBinary: true, on: id, now: pair.now)
+        pair.a.transport.pathChanged(now: pair.now)
+        #expect(pair.run(for: .seconds(1)) { pair.b.payloads(id).count == 2 })
+        #expect(pair.a.transport.associationStatistics.timeouts == before)
+    }
+
     @Test func bytesAreExactAndTheIdentifierTellsTheKind() throws {
         let pair = SimulatedPair()
         let id = try pair.a.transport.open(label: "x", now: pair.now)
