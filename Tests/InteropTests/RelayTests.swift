@@ -24,10 +24,10 @@ struct RelayTests {
 
         /// Runs a test at a site, which is taken down in any case.
         static func with(
-            _ transport: Transport, names: [String] = [Interop.host],
+            _ transport: Transport, host: String = Interop.host, names: [String] = [Interop.host],
             change: (inout ServerConfiguration) -> Void = { _ in }, _ body: (Site) async throws -> Void
         ) async throws {
-            let site = try await Site(transport, names: names, change)
+            let site = try await Site(transport, host, names, change)
             do {
                 try await body(site)
             } catch {
@@ -38,16 +38,16 @@ struct RelayTests {
         }
 
         private init(
-            _ transport: Transport, names: [String], _ change: (inout ServerConfiguration) -> Void
+            _ transport: Transport, _ host: String, _ names: [String], _ change: (inout ServerConfiguration) -> Void
         ) async throws {
-            let host = Interop.host
             authority = try TestAuthority()
             let folder = try TestFolder()
             let identity = try authority.sign(names)
             coturn = try Companion(
                 "turnserver",
                 [
-                    "-n", "--listening-ip=\(Interop.host)", "--relay-ip=\(Interop.host)", "--listening-port=3478",
+                    "-n", "--listening-ip=\(Interop.host)", "--listening-ip=127.0.0.1", "--relay-ip=\(Interop.host)",
+                    "--listening-port=3478",
                     "--tls-listening-port=5349", "--min-port=50000", "--max-port=50999", "--lt-cred-mech",
                     "--user=user:pass", "--realm=example.org", "--no-cli", "--no-dtls", "--no-stdout-log",
                     "--log-file=\(folder.path)/log", "--simple-log", "--pidfile=\(folder.path)/pid",
@@ -139,10 +139,11 @@ struct RelayTests {
         }
     }
 
-    /// Not over TLS: libwebrtc wants a name in the certificate that DNS knows, and there is no DNS in the namespace.
-    @Test(arguments: [Transport.udp, .tcp])
+    @Test(arguments: Transport.allCases)
     func pythonIsTheOtherMember(_ transport: Transport) async throws {
-        try await Site.with(transport) { site in
+        // libwebrtc does not look for addresses in certificates, and this is the one name in the namespace.
+        let host = transport == .tls ? "localhost" : Interop.host
+        try await Site.with(transport, host: host, names: [host]) { site in
             let python = try PeerProcess(.pythonSDK, name: "python")
             try python.send([
                 "do": "connect", "send_video": ["width": 1280, "height": 720, "fps": 15], "send_audio": true,
@@ -185,8 +186,7 @@ struct RelayTests {
         }
     }
 
-    /// The aim is 50 Mbit/s in an optimized build on a machine that does nothing else; a debug build on a busy one
-    /// is only held to moving the bytes in the time given. The figure is printed.
+    /// The aim is 50 Mbit/s. A machine that does other things as well is held to a part of it; the figure is printed.
     @Test(arguments: Transport.allCases)
     func movesBulkData(_ transport: Transport) async throws {
         try await Site.with(transport) { site in
@@ -211,7 +211,7 @@ struct RelayTests {
             let seconds = (clock.now - start) / .seconds(1)
             let rate = Double(count * message.count) * 8 / seconds / 1e6
             print("relay over \(transport.rawValue): \(count * message.count) bytes in \(seconds) s, \(rate) Mbit/s")
-            #expect(seconds < 120)
+            #expect(seconds < 15)
             try await one.leave()
             try await other.leave()
         }
