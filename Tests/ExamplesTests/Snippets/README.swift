@@ -4,23 +4,19 @@ import LocalSora
 import Sora
 import Testing
 
-func useTheSDK() {
+func useTheSDK() async throws {
     var configuration = Configuration(
         url: URL(string: "ws://127.0.0.1:5000/signaling")!, channelId: "chat", role: .sendrecv)
     configuration.audioEnabled = false
     configuration.videoEnabled = false
     configuration.dataChannelSignaling = true
     configuration.dataChannels = [["label": "#chat", "direction": "sendrecv"]]
-    configuration.mediaChannelHandlers.onDataChannelMessage = { _, label, data in
-        print(label, String(decoding: data, as: UTF8.self))
-    }
 
-    Sora.shared.connect(configuration: configuration) { channel, error in
-        guard let channel else { return print(error!.localizedDescription) }
-        channel.handlers.onDataChannel = { channel in
-            _ = channel.sendMessage(label: "#chat", data: Data("hello".utf8))
-        }
-    }
+    let channel = try await Sora.shared.connect(configuration: configuration)
+    try await channel.waitUntilOpen(label: "#chat")
+    let texts = channel.texts(label: "#chat")
+    try channel.send("hello", label: "#chat")
+    for await text in texts { print(text) }
 }
 
 @Test func reconnectsAfterTheServerCloses() async throws {
