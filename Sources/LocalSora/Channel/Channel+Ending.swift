@@ -30,10 +30,13 @@ extension Channel {
         if member.webSocketIsOpen {
             emit(.closeWebSocket(member.id, code: code, reason: reason))
         }
+        // The close frame gets a head start over the end of the transport, which would otherwise overtake
+        // it and leave the client without the reason.
+        let headStart = member.webSocketIsOpen ? settings.closeDelay : .zero
         member.ending = .init(
             code: code, reason: reason, closesChannelsAt: hasChannels ? now + settings.closeDelay : nil,
-            removesAt: now + (hasChannels ? settings.closeTimeout : .zero), closesWebSocketLast: false)
-        if !hasChannels { finishEnding(of: member, now: now) }
+            removesAt: now + (hasChannels ? settings.closeTimeout : headStart), closesWebSocketLast: false)
+        if !hasChannels, headStart == .zero { finishEnding(of: member, now: now) }
     }
 
     /// The client said `disconnect`: close its channels in order, then its WebSocket (4.5).

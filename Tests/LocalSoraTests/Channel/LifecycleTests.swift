@@ -149,6 +149,9 @@ import Testing
         let client = try harness.joined(ChannelHarness.connect { $0.dataChannelSignaling = false })
         harness.perform { $0.disconnect(client.id, code: 1000, reason: "DISCONNECTED-API", now: $1) }
         #expect(client.closeFrames.map(\.reason) == ["DISCONNECTED-API"])
+        // The transport ends a moment later, so that the reason is not overtaken.
+        #expect(harness.removed.isEmpty)
+        harness.run(for: .milliseconds(200))
         #expect(harness.removed == [client.id])
     }
 

@@ -150,6 +150,7 @@ import Testing
             harness.run(for: .milliseconds(10))
             #expect(client.closeFrames.map(\.code) == [4490])
             #expect(client.closeFrames.map(\.reason) == ["INVALID-ANSWER"])
+            harness.run(for: .milliseconds(200))
             #expect(harness.channel.isEmpty)
         }
     }
