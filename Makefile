@@ -43,7 +43,7 @@ test-deep: ## thread and address sanitizers, longer fuzzing
 	@$(TEST_ENV) scripts/test.sh deep
 
 bench: ## figures of ours and of peers, as ratios in one run
-	@scripts/setup.sh test
+	@scripts/setup.sh bench
 	@$(TEST_ENV) scripts/bench.sh
 
 format: ## formats the Swift sources

@@ -120,8 +120,8 @@ let modules: [Module] = [
     Module(
         name: "SoraBenchmarks",
         uses: [
-            "SoraWire", "SoraPeer", "SoraNetwork", "SoraSCTP", "SoraRTP", "SoraICE", "SoraSDP",
-            "SoraSecureTransport", "LocalSora", "Sora",
+            "SoraWire", "SoraPeer", "SoraNetwork", "SoraHTTP", "SoraMessages", "SoraSCTP", "SoraRTP", "SoraICE",
+            "SoraSDP", "SoraSecureTransport", "LocalSora", "Sora",
         ], kind: .executable, hasTests: false),
     Module(name: "TestSupport", uses: ["SoraWire", "SoraEmulator", "CDtlsTestClock"], kind: .support, hasTests: false),
 ]

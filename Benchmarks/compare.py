@@ -14,7 +14,18 @@ ROWS = [
     ("rtt100", {}, "p50_us", LOWER),
     ("rtt100", {}, "p99_us", LOWER),
     ("rss", {}, "kib_per_pc", LOWER),
+    ("forward", {}, "packets_per_second", HIGHER),
+    ("forward", {}, "us_per_packet", LOWER),
+    ("forward", {}, "packets_per_core_second", HIGHER),
+    ("forward", {}, "loss_percent", LOWER),
+    ("all-to-all", {}, "packets_per_second", HIGHER),
+    ("all-to-all", {}, "us_per_packet", LOWER),
+    ("all-to-all", {}, "loss_percent", LOWER),
+    ("idle", {}, "resident_mb", LOWER),
+    ("idle", {}, "cpu_percent", LOWER),
 ]
+# Where what is measured is a server, ours goes by its name.
+OURS = {"sora", "sora-server"}
 
 values = collections.defaultdict(list)
 anchors = []
@@ -24,6 +35,8 @@ for line in open(sys.argv[1]):
     except ValueError:
         continue
     anchor = record.get("anchor")
+    if anchor in OURS:
+        anchor = "sora"
     if anchor and anchor not in anchors:
         anchors.append(anchor)
     for test, match, field, _ in ROWS:
@@ -32,12 +45,12 @@ for line in open(sys.argv[1]):
         ):
             values[anchor, test, tuple(match.items()), field].append(float(record[field]))
 
-peers = [a for a in anchors if a != "sora"]
+peers = [a for a in anchors if a != "sora" and "/" not in a]
 print(f"\n{'figure':44}{'sora':>10}" + "".join(f"{p[:18]:>20}{'ratio':>8}" for p in peers))
 for test, match, field, sense in ROWS:
     key = (test, tuple(match.items()), field)
     ours = values.get(("sora", *key))
-    if not ours:
+    if ours is None:
         continue
     ours = statistics.median(ours)
     name = test + " " + field
@@ -48,8 +61,9 @@ for test, match, field, sense in ROWS:
         theirs = values.get((peer, *key))
         if theirs:
             theirs = statistics.median(theirs)
-            ratio = ours / theirs if sense == HIGHER else theirs / ours
-            row += f"{theirs:20.1f}{ratio:8.1f}"
+            better, worse = (ours, theirs) if sense == HIGHER else (theirs, ours)
+            # Nothing lost, for example, has no ratio.
+            row += f"{theirs:20.1f}" + (f"{better / worse:8.1f}" if better and worse else f"{'–':>8}")
         else:
             row += f"{'–':>20}{'':8}"
     print(row)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing on Debian 12. usage: scripts/setup.sh build|demo|test
+# Installs what is missing on Debian 12. usage: scripts/setup.sh build|demo|test|bench
 #   build  the C libraries that the package links
 #   demo   build, and the media plugins and the clip that `make demo` plays
 #   test   demo, and the peers that the tests drive (Chromium, coturn, a Python environment)
+#   bench  test, and what `make bench` compares with (Janus)
 # Says what it will do before it does it. Works as root, else through sudo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,10 +17,12 @@ demo=(gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-b
 # What the device tests start for themselves: PipeWire, its PulseAudio interface, an X server without a screen.
 devices=(dbus-daemon pipewire pipewire-bin pipewire-pulse wireplumber gstreamer1.0-pipewire pulseaudio-utils xvfb)
 test=("${devices[@]}" iproute2 chromium coturn tinyproxy ffmpeg python3 python3-venv procps openssl)
+bench=(janus)
 
 packages=("${build[@]}")
-[[ $level == demo || $level == test ]] && packages+=("${demo[@]}")
-[[ $level == test ]] && packages+=("${test[@]}")
+[[ $level != build ]] && packages+=("${demo[@]}")
+[[ $level == test || $level == bench ]] && packages+=("${test[@]}")
+[[ $level == bench ]] && packages+=("${bench[@]}")
 
 missing=()
 for package in "${packages[@]}"; do
@@ -39,7 +42,7 @@ if ((${#missing[@]})); then
     rm -f "$log"
 fi
 
-if [[ $level == test ]]; then
+if [[ $level == test || $level == bench ]]; then
     # The Python peers live in an environment of their own, outside the build folder so that `swift package clean` keeps it.
     if ! .venv/bin/python -c 'import sora_sdk, websockets, numpy, playwright, aiortc' 2>/dev/null; then
         echo "setup: creating .venv with the Python test peers" >&2

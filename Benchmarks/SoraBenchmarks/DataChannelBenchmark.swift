@@ -112,10 +112,10 @@ enum Usage {
 
 /// One JSON line per result, as the peers print theirs.
 enum Report {
-    static func emit(_ test: String, _ values: [String: Double]) {
+    static func emit(_ test: String, _ values: [String: Double], anchor: String = "sora") {
         let rounded = values.mapValues { ($0 * 10).rounded() / 10 }
         let fields = rounded.sorted { $0.key < $1.key }.map { "\"\($0.key)\": \($0.value)" }
-        let line = "{\"anchor\": \"sora\", \"test\": \"\(test)\", \(fields.joined(separator: ", "))}\n"
+        let line = "{\"anchor\": \"\(anchor)\", \"test\": \"\(test)\", \(fields.joined(separator: ", "))}\n"
         FileHandle.standardOutput.write(Data(line.utf8))
     }
 }
