@@ -166,8 +166,9 @@ let kept =
     ? Set(modules.map(\.name)).union(systemLibraries.map(\.name))
     : reachable(
         from: only.union(only.contains("Interop") ? ["LocalSora", "Sora", "SoraCLI"] : [])
-            .union(only.contains("Examples") ? ["LocalSora", "Sora"] : []))
-        .union(["TestSupport", "SoraEmulator", "SoraWire", "CDtlsTestClock"])
+            .union(only.contains("Examples") ? ["LocalSora", "Sora"] : [])
+    )
+    .union(["TestSupport", "SoraEmulator", "SoraWire", "CDtlsTestClock"])
 
 var targets: [Target] = systemLibraries.filter { kept.contains($0.name) }
 for module in modules where kept.contains(module.name) {
@@ -214,7 +215,8 @@ if only.isEmpty || only.contains("Interop") {
     // Against real peers: scripts/test.sh runs them in a network namespace.
     targets.append(
         .testTarget(
-            name: "InteropTests", dependencies: [
+            name: "InteropTests",
+            dependencies: [
                 "LocalSora", "Sora", "SoraICE", "SoraWire", "SoraNetwork", "SoraCrypto", "SoraFrames", "TestSupport",
             ],
             path: "Tests/InteropTests", swiftSettings: swiftSettings))

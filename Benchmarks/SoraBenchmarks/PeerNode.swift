@@ -169,7 +169,9 @@ struct NodePair {
     /// From the first call to both sides' channel being open, in milliseconds.
     let connectMilliseconds: Double
 
-    static func open(_ loops: [EventLoop], certificates: [DTLSCertificate], ordered: Bool = true) async throws -> NodePair {
+    static func open(_ loops: [EventLoop], certificates: [DTLSCertificate], ordered: Bool = true) async throws
+        -> NodePair
+    {
         let begin = EventLoop.clock()
         let a = PeerNode(loop: loops[0], certificate: certificates[0], controls: true)
         let b = PeerNode(loop: loops[loops.count - 1], certificate: certificates[1], controls: false)

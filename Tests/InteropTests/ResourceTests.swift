@@ -17,7 +17,8 @@ struct ResourceTests {
             let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
             func field(_ name: String) -> Int {
                 for line in status.split(separator: "\n") where line.hasPrefix(name + ":") {
-                    return Int(line.dropFirst(name.count + 1).split(whereSeparator: { $0 == " " || $0 == "\t" })[0]) ?? 0
+                    return Int(line.dropFirst(name.count + 1).split(whereSeparator: { $0 == " " || $0 == "\t" })[0])
+                        ?? 0
                 }
                 return 0
             }

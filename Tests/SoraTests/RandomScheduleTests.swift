@@ -151,11 +151,15 @@ import Testing
         }
 
         private func call(_ driver: VirtualDriver) {
+            guard let params = JSONText(object: ["x": 1]) else {
+                Issue.record("the parameters are JSON")
+                return
+            }
             callsMade += 1
             let outcomes = outcomes
             let id = driver.call(
                 RPCCall(
-                    method: "m", params: try! JSONText(encoding: 1), isNotification: draw(4) == 0, timeout: 2)
+                    method: "m", params: params, isNotification: draw(4) == 0, timeout: 2)
             ) { _ in outcomes.add("done") }
             if draw(4) == 0 { driver.cancelCall(id) }
         }
