@@ -131,7 +131,13 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     // MARK: Executor
 
-    package func enqueue(_ job: consuming ExecutorJob) { submit(.job(UnownedJob(job))) }
+    package func enqueue(_ job: consuming ExecutorJob) {
+        // The runtime names its executor without holding it: the job may let go of the actor that owns this loop,
+        // and the loop with it, before this call is over.
+        let held = Unmanaged.passRetained(self)
+        defer { held.release() }
+        submit(.job(UnownedJob(job)))
+    }
 
     package func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 

@@ -78,9 +78,12 @@ package final class UDPSocket {
     /// Bytes that wait in the queue.
     package var bufferedAmount: Int { queuedBytes }
 
-    /// Queues a datagram; it leaves at the end of the turn. After ``close()`` it is dropped.
+    /// Queues a datagram; it leaves at the end of the turn, or when the queue is full. After ``close()`` it is
+    /// dropped, and so it is while the kernel takes no more.
     package func send(_ datagram: Datagram) {
         loop.assertOnLoop()
+        // A key frame for a hundred viewers is more than the queue holds.
+        if queuedBytes + datagram.payload.count > maximumQueuedBytes, !waitsForSpace { flush() }
         guard isOpen, datagram.payload.count <= UDPSendPlanner.maximumMessageSize,
             queuedBytes + datagram.payload.count <= maximumQueuedBytes
         else {

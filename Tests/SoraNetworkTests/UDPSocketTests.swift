@@ -103,7 +103,7 @@ import Testing
         #expect(dropped == 0)
     }
 
-    @Test func whatIsTooLargeOrTooMuchIsDroppedAndCounted() async throws {
+    @Test func whatIsTooLargeIsDroppedAndCounted() async throws {
         let lab = try LoopActor()
         defer { lab.stop() }
         let inbox = Inbox<[Datagram]>()
@@ -111,17 +111,37 @@ import Testing
         let dropped = try await lab.run { loop in
             let socket = try UDPSocket(on: loop, id: SocketID(1), address: loopback)
             socket.maximumQueuedBytes = 2500
-            let large = [UInt8](repeating: 0, count: 65_508)
-            socket.send(Datagram(socket: SocketID(1), remote: target, payload: large))
-            for number in 0..<4 {
+            // More than a datagram holds, and more than the queue does.
+            for size in [65_508, 3000] {
+                let large = [UInt8](repeating: 0, count: size)
+                socket.send(Datagram(socket: SocketID(1), remote: target, payload: large))
+            }
+            socket.send(Datagram(socket: SocketID(1), remote: target, payload: [7]))
+            return socket.statistics.dropped
+        }
+        #expect(dropped == 2)
+        let received = try await inbox.collect { $0.joined().count == 1 }.joined()
+        #expect(received.map(\.payload) == [[7]])
+    }
+
+    @Test func aFullQueueLeavesBeforeTheTurnEnds() async throws {
+        let lab = try LoopActor()
+        defer { lab.stop() }
+        let inbox = Inbox<[Datagram]>()
+        let target = try await receiver(lab, inbox)
+        let statistics = try await lab.run { loop in
+            let socket = try UDPSocket(on: loop, id: SocketID(1), address: loopback)
+            socket.maximumQueuedBytes = 2500
+            for number in 0..<7 {
                 let payload = [UInt8](repeating: UInt8(number), count: 1000)
                 socket.send(Datagram(socket: SocketID(1), remote: target, payload: payload))
             }
-            return socket.statistics.dropped
+            return socket.statistics
         }
-        #expect(dropped == 3)
-        let received = try await inbox.collect { $0.joined().count == 2 }.joined()
-        #expect(received.map { $0.payload[0] } == [0, 1])
+        #expect(statistics.dropped == 0)
+        #expect(statistics.sent == 6)
+        let received = try await inbox.collect { $0.joined().count == 7 }.joined()
+        #expect(received.map { $0.payload[0] } == [0, 1, 2, 3, 4, 5, 6])
     }
 
     @Test func anUnreachableDestinationDropsOnlyItsOwnDatagrams() async throws {
