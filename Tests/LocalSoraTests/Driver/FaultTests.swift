@@ -198,14 +198,39 @@ import Testing
         #expect(time >= .milliseconds(150))
     }
 
-    @Test func lossDuplicationReorderingAndCorruptionAreSurvived() async throws {
+    @Test func lossDuplicationAndReorderingAreSurvived() async throws {
         var conditions = Fault.NetworkConditions()
         conditions.loss = 0.1
         conditions.duplication = 0.2
         conditions.reordering = 0.2
-        conditions.corruption = 0.05
         conditions.jitter = .milliseconds(5)
         #expect(try await roundTrip(conditions) != nil)
+    }
+
+    /// Once DTLS is up: before, a handshake message that was altered is an attack to DTLS, and ends it.
+    @Test func corruptPacketsAreDroppedAndSentAgain() async throws {
+        try await withServer { server in
+            let first = try WireClient()
+            let second = try WireClient()
+            defer {
+                first.close()
+                second.close()
+            }
+            try await first.join(server.signalingURL, ChannelHarness.messaging([Self.chat]))
+            #expect(await first.isUp())
+            try await second.join(server.signalingURL, ChannelHarness.messaging([Self.chat]))
+            #expect(await second.isUp())
+            let id = await second.message("offer")?["connection_id"]?.stringValue
+            var conditions = Fault.NetworkConditions()
+            conditions.corruption = 0.3
+            let fault = Fault(.network(upload: conditions, download: conditions), connectionID: id)
+            #expect(await server.inject(fault) == 1)
+            let sent = (0..<20).map { [UInt8($0)] }
+            _ = await first.withPeer { peer, now in
+                for message in sent { peer.send(data: message, label: "#chat", now: now) }
+            }
+            #expect(await second.wait { $0.peer?.data("#chat") == sent })
+        }
     }
 
     @Test func rateHoldsLargeMessagesBack() async throws {
