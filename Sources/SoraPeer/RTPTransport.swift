@@ -244,7 +244,9 @@ struct RTPTransport {
 
     // MARK: Time
 
+    /// Nil without streams: a connection for messages alone does not wake up for reports that say nothing.
     var nextTimeout: Instant? {
+        guard !inbound.isEmpty || !outbound.isEmpty else { return transportFeedback.nextTimeout }
         var earliest = reportDue
         for stream in inbound.values {
             if let due = stream.nack?.nextTimeout { earliest = min(earliest, due) }

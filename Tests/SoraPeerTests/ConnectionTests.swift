@@ -128,4 +128,15 @@ import Testing
         }
         #expect(ended)
     }
+
+    @Test func sleepsWhileNothingIsToBeSaid() throws {
+        let pair = PeerPair()
+        pair.offerer.enableDataChannels()
+        try pair.negotiate()
+        #expect(pair.run(for: .seconds(5)) { pair.isConnected })
+        pair.run(for: .seconds(20))
+        // Without media no reports are due: a lite side waits for the other's consent checks alone.
+        let due = try #require(pair.offerer.nextTimeout)
+        #expect(due > pair.now + .seconds(2))
+    }
 }
