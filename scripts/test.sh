@@ -14,18 +14,18 @@ run() {
     local name=$1 log="$logs/$1.log" status=0 begin=$SECONDS
     shift
     "$@" >"$log" 2>&1 || status=$?
-    local ok bad skip
-    ok=$(grep -cE '^✔ Test .* passed after' "$log" || true)
-    bad=$(grep -cE '^✘ Test .* failed after' "$log" || true)
+    local total bad skip
+    # The closing line has the number: single lines get lost between what the tests themselves print.
+    total=$(sed -nE 's/^. Test run with ([0-9]+) tests? .*/\1/p' "$log" | tail -1)
+    bad=$(grep -E '^✘ Test .* failed after' "$log" | grep -vc '^✘ Test run with ' || true)
     skip=$(grep -cE '^➜ Test .* skipped' "$log" || true)
-    ok=$((ok - $(grep -cE '^✔ Test run with ' "$log" || true)))
-    bad=$((bad - $(grep -cE '^✘ Test run with ' "$log" || true)))
-    grep -E '^✘ Test .*(recorded an issue|failed after)|error:|Fatal error' "$log" | cut -c1-400 | head -40 || true
-    if ((status)) && ((bad <= 0)); then
+    grep -E '^✘ Test .*(recorded an issue|failed after)|(^|: )error: |Fatal error' "$log" | cut -c1-400 | head -40 || true
+    if ((status)) && ((bad == 0)); then
         # It ended before it could say what failed.
         tail -30 "$log" | cut -c1-400
         bad=1
     fi
+    local ok=$((${total:-$bad} - bad))
     echo "== $name: $ok passed, $bad failed, $skip skipped in $((SECONDS - begin)) s" >&2
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 }
