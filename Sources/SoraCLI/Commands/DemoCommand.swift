@@ -92,10 +92,10 @@ enum DemoCommand {
         progress.finish()
         let messages = listener.count { $0["label"] as? String == "#demo" }
         let answer = caller.all.first { $0["name"] as? String == "demo" }
-        let sent = publisher.last("stats") ?? [:]
         let summary = watcher.last("summary") ?? [:]
         publisher.interrupt()
         _ = await publisher.ended(within: 5)
+        let sent = publisher.last("summary") ?? publisher.last("stats") ?? [:]
 
         return report(
             published: published, watched: watched, sent: sent, summary: summary, messages: messages,
