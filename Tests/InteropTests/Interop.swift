@@ -30,7 +30,8 @@ enum Interop {
     static func digest(_ event: PeerProcess.Event) -> String { event.string("sha256") ?? "" }
 }
 
-/// Waits until `condition` holds, asking again whenever `signal` yields, at most for `limit`.
+/// Waits until `condition` holds, at most for `limit`. For what sends no event (statistics of another process,
+/// what the kernel says): it can only be asked again, every `interval`.
 func eventually(
     within limit: Duration, every interval: Duration = .milliseconds(100), _ condition: () async throws -> Bool
 ) async throws -> Bool {

@@ -6,7 +6,8 @@ import Testing
 
 /// A connection of the SDK under test, with waiting for what its handlers report.
 final class SwiftPeer: @unchecked Sendable {
-    // `channel` is documented to be usable from any thread (api 1.3.1); all else is under `state`.
+    // `channel` is written once, before `connect` returns the peer to anybody, and usable from any thread
+    // (api 1.3.1); all else is under `state`.
     private(set) var channel: MediaChannel!
     private struct State {
         var opened: Set<String> = []

@@ -4,7 +4,9 @@ import Foundation
 ///
 /// Most programs use ``shared``. Everything may be called from any thread.
 ///
-/// `@unchecked Sendable`: all state is in locked parts.
+/// `@unchecked Sendable`: every stored property is a `let`. ``handlers``, the events and the list of channels lock
+/// themselves, and the two factories are `@Sendable` closures. The check is off only because ``SoraHandlers`` holds
+/// handlers of the application, which by the contract of the API run on any thread.
 public final class Sora: @unchecked Sendable {
     /// The instance of the process.
     public static let shared = Sora()

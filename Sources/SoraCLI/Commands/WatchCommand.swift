@@ -234,7 +234,7 @@ final class Watcher: Sendable {
 
 /// Keeps an object alive; nothing else is done with it.
 private struct Kept: @unchecked Sendable {
-    // Only held, never used.
+    // The reference is only held and let go, never used; reference counts are atomic.
     let object: AnyObject
 }
 
