@@ -14,8 +14,18 @@ final class SwiftPeer: @unchecked Sendable {
         var isSwitched = false
         var messages: [(label: String, data: Data)] = []
         var ending: SoraCloseEvent?
+        /// Those who wait: each is told of every change.
+        var waiters: [UUID: AsyncStream<Void>.Continuation] = [:]
     }
     private let state = Mutex(State())
+
+    private func change(_ body: (inout State) -> Void) {
+        let waiters = state.withLock { state in
+            body(&state)
+            return Array(state.waiters.values)
+        }
+        for waiter in waiters { waiter.yield() }
+    }
 
     static func connect(
         _ server: SoraServer, channel: String, role: Role, _ change: (inout Configuration) -> Void
@@ -31,14 +41,14 @@ final class SwiftPeer: @unchecked Sendable {
         configuration.cameraSettings = CameraSettings(isEnabled: false)
         change(&configuration)
         let handlers = configuration.mediaChannelHandlers
-        handlers.onDataChannelOpened = { _, label in peer.state.withLock { _ = $0.opened.insert(label) } }
+        handlers.onDataChannelOpened = { _, label in peer.change { $0.opened.insert(label) } }
         handlers.onDataChannelMessage = { _, label, data in
-            if label.hasPrefix("#") { peer.state.withLock { $0.messages.append((label, data)) } }
+            if label.hasPrefix("#") { peer.change { $0.messages.append((label, data)) } }
         }
         handlers.onReceiveSignalingJSON = { json in
-            if json.contains("\"type\":\"switched\"") { peer.state.withLock { $0.isSwitched = true } }
+            if json.contains("\"type\":\"switched\"") { peer.change { $0.isSwitched = true } }
         }
-        handlers.onDisconnect = { event in peer.state.withLock { $0.ending = event } }
+        handlers.onDisconnect = { event in peer.change { $0.ending = event } }
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             Sora.shared.connect(configuration: configuration) { channel, error in
                 peer.channel = channel
@@ -54,10 +64,19 @@ final class SwiftPeer: @unchecked Sendable {
     func waiting(_ label: String) -> Int { state.withLock { $0.messages.count { $0.label == label } } }
 
     private func wait<T>(_ what: String, within limit: Duration, _ look: (inout State) -> T?) async throws -> T {
-        let end = ContinuousClock.now + limit
-        while ContinuousClock.now < end {
+        let id = UUID()
+        let (changes, waiter) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        state.withLock { $0.waiters[id] = waiter }
+        defer { state.withLock { _ = $0.waiters.removeValue(forKey: id) } }
+        let bound = Task {
+            try await Task.sleep(for: limit)
+            waiter.finish()
+        }
+        defer { bound.cancel() }
+        // It may have happened already.
+        waiter.yield()
+        for await _ in changes {
             if let found = state.withLock({ look(&$0) }) { return found }
-            try await Task.sleep(for: .milliseconds(5))
         }
         throw Missing(what: what)
     }

@@ -164,8 +164,7 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
     private final class Doubler: VideoFilter {
         func filter(videoFrame: VideoFrame) -> VideoFrame { frame((videoFrame.timestamp?.value ?? 0) * 2) }
     }
-    private final class Gate: VideoFilter, @unchecked Sendable {
-        // Sendable: both members are.
+    private final class Gate: VideoFilter, Sendable {
         let journal = Journal()
         let semaphore = DispatchSemaphore(value: 0)
         func filter(videoFrame: VideoFrame) -> VideoFrame {
