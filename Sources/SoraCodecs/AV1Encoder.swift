@@ -8,8 +8,7 @@ package final class AV1Encoder: VideoEncoder {
     private var settings: VideoEncoderSettings
     private var context: UnsafeMutablePointer<aom_codec_ctx_t>?
     private var configuration = aom_codec_enc_cfg_t()
-    private var lastPresentationTime: Int64 = -1
-    private var firstTimestamp: Int64?
+    private var clock = EncodingClock(unit: .microseconds(1))
 
     package init(_ settings: VideoEncoderSettings) throws(CodecError) {
         self.settings = settings.clamped
@@ -30,11 +29,7 @@ package final class AV1Encoder: VideoEncoder {
             forceKeyFrame = true
         }
         guard let context else { throw .openingFailed(codec: codec.rawValue, detail: "no context") }
-        let origin = firstTimestamp ?? frame.timestamp
-        firstTimestamp = origin
-        let (offset, overflow) = frame.timestamp.subtractingReportingOverflow(origin)
-        let pts = max(overflow ? 0 : offset / 1000, lastPresentationTime + 1)
-        lastPresentationTime = pts
+        let pts = clock.time(of: frame.timestamp)
         let duration = UInt(1_000_000 / settings.framerate)
         let result = frame.buffer.withPlanes { planes in
             sora_aom_encode(
@@ -106,8 +101,7 @@ package final class AV1Encoder: VideoEncoder {
             throw .openingFailed(codec: codec.rawValue, detail: detail)
         }
         self.context = context
-        firstTimestamp = nil
-        lastPresentationTime = -1
+        clock.restart()
         setControls(context)
     }
 
@@ -141,10 +135,7 @@ package final class AV1Encoder: VideoEncoder {
     }
 
     private var threads: Int {
-        if let threads = settings.threads { return min(max(threads, 1), 16) }
-        let pixels = settings.width * settings.height
-        let useful = pixels >= 1280 * 720 ? 4 : pixels >= 640 * 360 ? 2 : 1
-        return min(useful, CodecMachine.coreCount)
+        CodecMachine.threads(for: settings, twoFrom: 640 * 360, fourFrom: 1280 * 720)
     }
 
     private func close() {

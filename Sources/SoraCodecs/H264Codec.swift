@@ -9,8 +9,7 @@ package final class H264Encoder: VideoEncoder {
     private var encoder: UnsafeMutablePointer<ISVCEncoder?>?
     private let pool = VideoFrameBufferPool(capacity: 2)
     private var codedSize = (width: 0, height: 0)
-    private var firstTimestamp: Int64?
-    private var lastTime: Int64 = -1
+    private var clock = EncodingClock(unit: .milliseconds(1))
 
     package init(_ settings: VideoEncoderSettings) throws(CodecError) {
         self.settings = settings.clamped
@@ -40,11 +39,7 @@ package final class H264Encoder: VideoEncoder {
         // The library codes even sizes only: odd ones lose a line rather than the whole picture.
         let buffer = PixelConversion.scale(
             frame.buffer, width: codedSize.width, height: codedSize.height, pool: pool)
-        let origin = firstTimestamp ?? frame.timestamp
-        firstTimestamp = origin
-        let (offset, overflow) = frame.timestamp.subtractingReportingOverflow(origin)
-        let time = max(overflow ? 0 : offset / 1_000_000, lastTime + 1)
-        lastTime = time
+        let time = clock.time(of: frame.timestamp)
         let collected = Bytes()
         var kind: Int32 = 0
         let code = buffer.withPlanes { planes in
@@ -82,18 +77,16 @@ package final class H264Encoder: VideoEncoder {
             throw .unusableFrame(
                 "H.264 pictures have 16x16 to 3840x2160 pixels here, not \(settings.width)x\(settings.height)")
         }
-        let pixels = settings.width * settings.height
-        let threads = settings.threads ?? min(pixels >= 1280 * 720 ? 2 : 1, CodecMachine.coreCount)
+        let threads = CodecMachine.threads(for: settings, twoFrom: 1280 * 720, fourFrom: .max)
         encoder = sora_h264_encoder_open(
             Int32(codedSize.width), Int32(codedSize.height), Int32(clamping: settings.bitrate),
-            Float(settings.framerate), Int32(min(max(threads, 1), 4)), settings.mayDropFrames ? 1 : 0,
+            Float(settings.framerate), Int32(min(threads, 4)), settings.mayDropFrames ? 1 : 0,
             settings.content == .detail ? 1 : 0)
         guard encoder != nil else {
             throw .openingFailed(
                 codec: codec.rawValue, detail: "OpenH264 refused \(codedSize.width)x\(codedSize.height)")
         }
-        firstTimestamp = nil
-        lastTime = -1
+        clock.restart()
     }
 
     private func close() {

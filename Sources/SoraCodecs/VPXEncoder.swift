@@ -9,9 +9,7 @@ package final class VPXEncoder: VideoEncoder {
     private var settings: VideoEncoderSettings
     private var context: UnsafeMutablePointer<vpx_codec_ctx_t>?
     private var configuration = vpx_codec_enc_cfg_t()
-    /// Presentation times inside libvpx are microseconds and must rise strictly.
-    private var lastPresentationTime: Int64 = -1
-    private var firstTimestamp: Int64?
+    private var clock = EncodingClock(unit: .microseconds(1))
     /// Capture times of frames inside the encoder, by presentation time.
     private var capturedAt: [(pts: Int64, timestamp: Int64)] = []
 
@@ -43,12 +41,7 @@ package final class VPXEncoder: VideoEncoder {
         }
         guard let context else { throw .openingFailed(codec: codec.rawValue, detail: "no context") }
 
-        let origin = firstTimestamp ?? frame.timestamp
-        firstTimestamp = origin
-        // A source whose clock stands still or jumps back must not stop the stream.
-        let (offset, overflow) = frame.timestamp.subtractingReportingOverflow(origin)
-        let pts = max(overflow ? 0 : offset / 1000, lastPresentationTime + 1)
-        lastPresentationTime = pts
+        let pts = clock.time(of: frame.timestamp)
         let duration = UInt(1_000_000 / settings.framerate)
         let flags = forceKeyFrame ? Int64(VPX_EFLAG_FORCE_KF) : 0
         let result = frame.buffer.withPlanes { planes in
@@ -138,8 +131,7 @@ package final class VPXEncoder: VideoEncoder {
             throw .openingFailed(codec: codec.rawValue, detail: detail)
         }
         self.context = context
-        firstTimestamp = nil
-        lastPresentationTime = -1
+        clock.restart()
         capturedAt = []
         setControls(context)
     }
@@ -173,10 +165,7 @@ package final class VPXEncoder: VideoEncoder {
     }
 
     private var threads: Int {
-        if let threads = settings.threads { return min(max(threads, 1), 16) }
-        let pixels = settings.width * settings.height
-        let useful = pixels >= 1920 * 1080 ? 4 : pixels >= 1280 * 720 ? 2 : 1
-        return min(useful, CodecMachine.coreCount)
+        CodecMachine.threads(for: settings, twoFrom: 1280 * 720, fourFrom: 1920 * 1080)
     }
 
     private func close() {
