@@ -60,6 +60,9 @@ package final class PeerConnection {
     var lastICEFailureReason: String?
     var lastServerReports: [ICEServerReport] = []
     var dtls: DTLSEndpoint?
+    /// The peer's first flight, where it overtook the answer or the nomination: without it the handshake would wait for
+    /// the peer's retransmission. It came over a path that the peer proved to be its own; a few datagrams at most.
+    var earlyDTLS: [[UInt8]] = []
     /// The handshake is done and the peer's certificate matched its description.
     package internal(set) var dtlsIsConnected = false
     /// The fingerprints of the other side's description; empty before there is one.
@@ -155,7 +158,12 @@ package final class PeerConnection {
 
     func handleApplication(_ payload: [UInt8], now: Instant) {
         switch DatagramKind(payload) {
-        case .dtls: dtls?.handle(payload, now: now)
+        case .dtls:
+            if dtlsHasStarted {
+                dtls?.handle(payload, now: now)
+            } else if earlyDTLS.count < 4, payload.count <= 2048 {
+                earlyDTLS.append(payload)
+            }
         case .rtp: handleRTP(payload, now: now)
         case .rtcp: handleRTCP(payload, now: now)
         case .stun, .turnChannel, .unknown: break
@@ -200,6 +208,7 @@ package final class PeerConnection {
         emit(.ended(error))
         hasEnded = true
         dtls = nil
+        earlyDTLS = []
         sctp = nil
         rtp.close()
     }
@@ -298,6 +307,8 @@ package final class PeerConnection {
         guard let dtls, ice.hasSelectedPair, !dtlsHasStarted else { return }
         dtlsHasStarted = true
         dtls.start(now: now)
+        for packet in earlyDTLS { dtls.handle(packet, now: now) }
+        earlyDTLS = []
     }
     var dtlsHasStarted = false
 

@@ -35,6 +35,25 @@ import Testing
         #expect(pair.now <= Instant.zero + .milliseconds(310), "\(pair.now)")
     }
 
+    /// The answer goes another way than packets: the handshake must not wait for a retransmission when it comes late.
+    @Test(arguments: [true, false])
+    func firstFlightThatOvertakesTheAnswerIsKept(offererIsLite: Bool) throws {
+        let pair = PeerPair(conditions: LinkConditions(delay: .milliseconds(1)), offererIsLite: offererIsLite)
+        pair.offerer.enableDataChannels()
+        let offer = try pair.offerer.makeOffer(now: pair.now).serialized()
+        try pair.answerer.acceptOffer(SessionDescription(parsing: offer), now: pair.now)
+        let answer = try pair.answerer.makeAnswer(now: pair.now).serialized()
+        var hellos = 0
+        pair.drop = { side, packet in
+            if side == .answerer, packet.first == 22 { hellos += 1 }
+            return false
+        }
+        pair.run(for: .milliseconds(20))
+        if offererIsLite { #expect(hellos == 1) }
+        try pair.offerer.acceptAnswer(SessionDescription(parsing: answer), now: pair.now)
+        #expect(pair.run(for: .milliseconds(20)) { pair.isConnected }, "\(pair.now)")
+    }
+
     @Test func twoFullAgentsConnect() throws {
         let pair = PeerPair(offererIsLite: false)
         pair.offerer.enableDataChannels()
