@@ -106,14 +106,8 @@ import Testing
         private func rare(_ driver: VirtualDriver) {
             switch draw(16) {
             case 0, 1, 2: driver.text(#"{"type":"redirect","location":"ws://next.example.com/signaling"}"#)
-            case 3:
-                if let dial = driver.openDial {
-                    driver.perform { $0.webSocketClosed(dial, code: 4401, reason: "x", now: driver.now) }
-                }
-            case 4:
-                if let dial = driver.openDial {
-                    driver.perform { $0.webSocketFailed(dial, WebSocketFailure("lost"), now: driver.now) }
-                }
+            case 3: driver.closeWebSocket(4401, "x")
+            case 4: driver.loseWebSocket()
             case 5: driver.peer(.ended(.iceFailed))
             case 6: driver.peer(.dataChannelClosed(StreamID(0)))
             case 7: channel.disconnect(error: nil)

@@ -16,6 +16,7 @@ actor ClientDriver: ConnectionDriver {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     nonisolated let core: ChannelCore
     nonisolated let settings: ConfigurationSnapshot
+    private nonisolated let capabilityOffer: @Sendable (Instant) throws -> String
     /// Calls that were made and not yet given to the machine have numbers of the driver's own.
     private nonisolated let nextCall = Locked(1)
 
@@ -47,7 +48,12 @@ actor ClientDriver: ConnectionDriver {
     /// Bytes that may wait in one data channel before further messages wait in the gate.
     private static let channelBacklog = 1 << 20
 
-    init(loop: EventLoop, settings: ConfigurationSnapshot, core: ChannelCore) {
+    /// - Parameter capabilityOffer: makes the offer that shows the server what this client can do.
+    init(
+        loop: EventLoop, settings: ConfigurationSnapshot, core: ChannelCore,
+        capabilityOffer: @escaping @Sendable (Instant) throws -> String = { try Engine.capabilityOffer(now: $0) }
+    ) {
+        self.capabilityOffer = capabilityOffer
         self.loop = loop
         self.settings = settings
         self.core = core
@@ -126,10 +132,10 @@ actor ClientDriver: ConnectionDriver {
         let now = loop.now
         let configuration: ClientConfiguration
         do {
-            configuration = try ClientConfiguration(settings, now: now)
+            configuration = try ClientConfiguration(settings) { try capabilityOffer(now) }
         } catch {
             hasEnded = true
-            _ = core.beginEnd(error)
+            _ = core.beginEnd(EngineError.wrapping(error))
             return finish()
         }
         let connection = ClientConnection(configuration: configuration) { [weak self] offer, now throws(ClientError) in

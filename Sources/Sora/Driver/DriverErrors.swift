@@ -7,6 +7,11 @@ internal import SoraPeer
 struct EngineError: Error, LocalizedError, CustomStringConvertible {
     let description: String
     var errorDescription: String? { description }
+
+    /// `error` itself if it has words for people, otherwise its description as an error of the engine.
+    static func wrapping(_ error: any Error) -> any Error {
+        error is any LocalizedError ? error : EngineError(description: "\(error)")
+    }
 }
 
 extension ClientError {

@@ -9,14 +9,12 @@ internal import SoraWire
 extension ClientConfiguration {
     /// What the machine of one attempt needs. The first message is complete here, with the capability offer of sending
     /// roles, so that it leaves the moment a WebSocket opens.
-    init(_ settings: ConfigurationSnapshot, now: Instant) throws {
+    init(_ settings: ConfigurationSnapshot, capabilityOffer: () throws -> String) throws {
         let members = try SoraMessages.JSONValue(parsing: settings.connectMessage.text).objectValue ?? JSONObject()
         var connect = ConnectMessage(role: ConnectionRole(settings.role), channelID: settings.channelId)
         // The members as the settings made them, whatever the application put into them.
         connect.extra = members
-        if settings.role.isSender {
-            connect.sdp = try Engine.capabilityOffer(now: now)
-        }
+        if settings.role.isSender { connect.sdp = try capabilityOffer() }
         self.init(urls: settings.urlCandidates.map(\.absoluteString), connect: connect)
         connectionTimeout = .seconds(max(0, settings.connectionTimeout))
         publisherStreamID = settings.publisherStreamId

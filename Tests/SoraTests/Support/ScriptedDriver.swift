@@ -108,31 +108,9 @@ final class Stage: Sendable {
     }
 
     /// Installs handlers that write everything down.
-    func record(_ handlers: MediaChannelHandlers) {
-        let journal = journal
-        handlers.onConnect = { journal.add("channel.onConnect \($0?.localizedDescription ?? "nil")") }
-        handlers.onDisconnect = { journal.add("channel.onDisconnect \(Self.text($0))") }
-        handlers.onAddStream = { journal.add("onAddStream \($0.streamId)") }
-        handlers.onRemoveStream = { journal.add("onRemoveStream \($0.streamId)") }
-        handlers.onReceiveSignalingJSON = { journal.add("json \($0)") }
-        handlers.onDataChannel = { _ in journal.add("onDataChannel") }
-        handlers.onDataChannelOpened = { _, label in journal.add("opened \(label)") }
-        handlers.onDataChannelMessage = { _, label, data in journal.add("message \(label) \(data.count)") }
-    }
+    func record(_ handlers: MediaChannelHandlers) { journal.record(handlers) }
 
-    func recordInstance() {
-        let journal = journal
-        sora.handlers.onConnect = { channel, error in
-            journal.add("sora.onConnect \(channel == nil ? "nil" : "channel") \(error?.localizedDescription ?? "nil")")
-        }
-        sora.handlers.onDisconnect = {
-            journal.add("sora.onDisconnect \($1?.localizedDescription ?? "nil") \($0.state)")
-        }
-        sora.handlers.onAddMediaChannel = { journal.add("added \($0.state)") }
-        sora.handlers.onRemoveMediaChannel = { [weak sora] channel in
-            journal.add("removed \(sora?.mediaChannels.contains { $0 === channel } == true)")
-        }
-    }
+    func recordInstance() { journal.record(sora.handlers, of: sora) }
 
     static func text(_ event: SoraCloseEvent) -> String {
         switch event {

@@ -12,6 +12,7 @@ import struct SoraMessages.ConnectMessage
 final class VirtualPeer: ClientPeer {
     var outputs: [ClientPeerOutput] = []
     var remoteStreams: [RemoteStream] = []
+    private(set) var sent: [(channel: StreamID, payload: [UInt8])] = []
     private var answers = 0
 
     func accept(_ offer: SessionDescription, now: Instant) throws(PeerError) {}
@@ -27,7 +28,10 @@ final class VirtualPeer: ClientPeer {
     func handle(_ datagram: Datagram, now: Instant) {}
     func handleTimeout(now: Instant) {}
     var nextTimeout: Instant? { nil }
-    func send(_ payload: [UInt8], isBinary: Bool, on channel: StreamID, now: Instant) -> Bool { true }
+    func send(_ payload: [UInt8], isBinary: Bool, on channel: StreamID, now: Instant) -> Bool {
+        sent.append((channel, payload))
+        return true
+    }
     func bufferedAmount(of channel: StreamID) -> Int { 0 }
     func close(now: Instant) {}
     func poll() -> ClientPeerOutput? { outputs.isEmpty ? nil : outputs.removeFirst() }
@@ -52,6 +56,7 @@ final class VirtualDriver: ConnectionDriver, @unchecked Sendable {
         var configuration = ClientConfiguration(
             urls: settings.urlCandidates.map(\.absoluteString),
             connect: ConnectMessage(role: .recvonly, channelID: settings.channelId))
+        configuration.connectionTimeout = .seconds(settings.connectionTimeout)
         configuration.waitsForDelivery = true
         connection = ClientConnection(configuration: configuration) { [unowned self] _, _ in
             let peer = VirtualPeer()
@@ -113,6 +118,25 @@ final class VirtualDriver: ConnectionDriver, @unchecked Sendable {
         guard let dial = dials.popLast() else { return }
         openDial = dial
         perform { $0.webSocketOpened(dial, now: now) }
+    }
+
+    func failDial(_ text: String) {
+        guard let dial = dials.popLast() else { return }
+        perform { $0.webSocketFailed(dial, WebSocketFailure(text), now: now) }
+    }
+
+    /// The server closes the WebSocket.
+    func closeWebSocket(_ code: UInt16, _ reason: String?) {
+        guard let dial = openDial else { return }
+        openDial = nil
+        perform { $0.webSocketClosed(dial, code: code, reason: reason, now: now) }
+    }
+
+    /// The WebSocket is gone without a word.
+    func loseWebSocket(_ text: String = "lost") {
+        guard let dial = openDial else { return }
+        openDial = nil
+        perform { $0.webSocketFailed(dial, WebSocketFailure(text), now: now) }
     }
 
     func text(_ text: String) {
