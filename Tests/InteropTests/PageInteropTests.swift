@@ -119,6 +119,153 @@ struct PageInteropTests {
         for peer in [sender, viewer] { try peer.send(["do": "exit"]) }
     }
 
+    // MARK: Looks
+
+    /// Contrast, names of controls and overflow at a desktop's and a phone's size, light and dark.
+    private static func expectGoodLooks(_ peer: PeerProcess, _ state: String) async throws {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "Interop/peers/page_audit.js")
+        let audit = try String(contentsOf: file, encoding: .utf8)
+        for (width, height) in [(390, 844), (1400, 860)] {
+            try peer.send(["do": "viewport", "width": width, "height": height])
+            _ = try await peer.next("resized")
+            try await expect(peer, fits)
+            for scheme in ["dark", "light"] {
+                try peer.send(["do": "scheme", "scheme": scheme])
+                _ = try await peer.next("shown")
+                try peer.send(["do": "evaluate", "script": audit])
+                let problems = try await peer.next("evaluated")["value"] as? String
+                #expect(problems == "", "\(state), \(width) wide, \(scheme)")
+            }
+        }
+    }
+
+    private static func press(_ peer: PeerProcess, _ keys: String...) async throws {
+        for key in keys {
+            try peer.send(["do": "press", "key": key])
+            _ = try await peer.next("pressed")
+        }
+    }
+
+    @Test(.timeLimit(.minutes(4))) func nineMembersFitAndEveryPanelLooksGood() async throws {
+        let server = try await Interop.startServer()
+        defer { Task { await server.stop() } }
+        let viewer = try PeerProcess(.browser, name: "viewer")
+        let others = try PeerProcess(.browser, name: "others")
+        try await Self.open(viewer, server, "client=viewer&microphone=0&bitrate=100")
+        _ = try await others.next("ready")
+        for (index, count) in [(1..<1, 1), (1..<4, 4), (4..<9, 9)] {
+            for number in index {
+                try others.send(["do": "page"])
+                _ = try await others.next("opened")
+                let words = "?source=pattern&join=1&microphone=0&role=sendonly&bitrate=60&client=member-\(number)"
+                try others.send(["do": "goto", "url": server.pageURL + words])
+                _ = try await others.next("loaded")
+                try await Self.expect(others, "document.body.dataset.state === 'connected'")
+            }
+            try await Self.expect(viewer, "document.querySelectorAll('.tile.has-picture').length === \(count)")
+            try await Self.expect(viewer, "document.querySelectorAll('#people li').length === \(count)")
+            try await Self.expectGoodLooks(viewer, "\(count) members")
+        }
+        for panel in ["signaling", "notify", "stats"] {
+            try await Self.evaluate(viewer, "document.getElementById('tab-\(panel)').click()")
+            try await Self.expect(
+                viewer, "document.querySelectorAll('#\(panel) .log details, #\(panel) tbody tr').length > 0")
+            try await Self.expectGoodLooks(viewer, panel)
+        }
+        for peer in [viewer, others] { try peer.send(["do": "exit"]) }
+    }
+
+    @Test func keyboardAloneJoinsWritesAndLeaves() async throws {
+        let server = try await Interop.startServer()
+        defer { Task { await server.stop() } }
+        let peer = try PeerProcess(.browser, name: "keyboard")
+        _ = try await peer.next("ready")
+        try peer.send(["do": "goto", "url": server.pageURL + "?source=pattern&microphone=0"])
+        _ = try await peer.next("loaded")
+        try await Self.expectGoodLooks(peer, "form")
+        /// Tab until this element has the focus, and shows it with a ring.
+        func tab(to id: String) async throws {
+            for _ in 0..<25 {
+                try await Self.press(peer, "Tab")
+                try peer.send(["do": "evaluate", "script": "document.activeElement.id"])
+                if try await peer.next("evaluated").string("value") == id { break }
+            }
+            try await Self.expect(
+                peer,
+                "document.activeElement.id === '\(id)' && parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2"
+            )
+        }
+        try await tab(to: "join-button")
+        try await Self.press(peer, "Enter")
+        try await Self.expect(peer, "document.body.dataset.state === 'connected'")
+        try await tab(to: "message")
+        try await Self.press(peer, "m", "v", "Enter")
+        try await Self.expect(peer, "document.getElementById('messages').innerText.includes('mv')")
+        // Letters are shortcuts outside of fields only.
+        try await Self.expect(peer, "document.getElementById('mute-video').textContent === 'Hide me'")
+        try await tab(to: "tab-chat")
+        try await Self.press(peer, "v")
+        try await Self.expect(peer, "document.getElementById('mute-video').getAttribute('aria-pressed') === 'true'")
+        try await tab(to: "leave")
+        try await Self.press(peer, "Enter")
+        try await Self.expect(peer, "document.getElementById('status-text').textContent === 'You left'")
+        try await Self.expect(peer, "document.activeElement.id === 'join-button'")
+        try peer.send(["do": "exit"])
+    }
+
+    // MARK: What goes wrong
+
+    @Test func serverThatGoesAwayIsShownAndJoiningAgainWorks() async throws {
+        let server = try await Interop.startServer()
+        let port = server.port
+        let peer = try PeerProcess(.browser, name: "left-alone")
+        try await Self.open(peer, server, "microphone=0")
+        await server.stop()
+        try await Self.expect(peer, "document.body.dataset.state === 'failed'")
+        try await Self.expect(peer, "!document.getElementById('problem').hidden")
+        try await Self.expectGoodLooks(peer, "server gone")
+        try await Self.evaluate(peer, "document.getElementById('join-button').click()")
+        try await Self.expect(peer, "document.getElementById('problem').textContent.includes('cannot be reached')")
+        let next = try await Interop.startServer { $0.port = port }
+        defer { Task { await next.stop() } }
+        try await Self.evaluate(peer, "document.getElementById('join-button').click()")
+        try await Self.expect(peer, "document.body.dataset.state === 'connected'")
+        try peer.send(["do": "exit"])
+    }
+
+    @Test func silentServerCanBeGivenUp() async throws {
+        let server = try await Interop.startServer { $0.faults = [Fault(.silence(.connect), times: 1)] }
+        defer { Task { await server.stop() } }
+        let peer = try PeerProcess(.browser, name: "patient")
+        _ = try await peer.next("ready")
+        try peer.send(["do": "goto", "url": server.pageURL + "?source=pattern&microphone=0&join=1"])
+        _ = try await peer.next("loaded")
+        try await Self.expect(peer, "!document.getElementById('cancel').hidden")
+        try await Self.expectGoodLooks(peer, "connecting")
+        try await Self.evaluate(peer, "document.getElementById('cancel').click()")
+        try await Self.expect(peer, "document.getElementById('status-text').textContent === 'Cancelled'")
+        try await Self.evaluate(peer, "document.getElementById('join-button').click()")
+        try await Self.expect(peer, "document.body.dataset.state === 'connected'")
+        try peer.send(["do": "exit"])
+    }
+
+    @Test func deniedCameraSaysWhatToDo() async throws {
+        let server = try await Interop.startServer()
+        defer { Task { await server.stop() } }
+        let origin = "http://\(Interop.host):\(server.port)"
+        let peer = try PeerProcess(
+            .browser, name: "denied",
+            arguments: ["--no-fake-ui", "--unsafely-treat-insecure-origin-as-secure=\(origin)"])
+        _ = try await peer.next("ready")
+        try peer.send(["do": "goto", "url": server.pageURL + "?source=camera&join=1"])
+        _ = try await peer.next("loaded")
+        try await Self.expect(peer, "document.getElementById('problem').textContent.includes('does not allow')")
+        try await Self.expectGoodLooks(peer, "denied")
+        #expect(!server.recordedEvents.contains { $0.kind == .connectReceived })
+        try peer.send(["do": "exit"])
+    }
+
     @Test func refusalIsShown() async throws {
         let server = try await Interop.startServer {
             $0.faults = [Fault(.refuse(.connect, code: 4490, reason: "BUSY-TODAY"))]

@@ -46,7 +46,7 @@ final class PeerProcess: Sendable {
     private let input: FileHandle
     private let errorFile: URL
 
-    init(_ kind: Kind, name: String) throws {
+    init(_ kind: Kind, name: String, arguments: [String] = []) throws {
         self.name = name
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appending(path: "Interop/peers")
@@ -55,7 +55,7 @@ final class PeerProcess: Sendable {
             "SORA_TEST_PYTHON must name the Python of the test peers; `make test-interop` sets it")
         process = Process()
         process.executableURL = URL(fileURLWithPath: python)
-        process.arguments = ["-u", folder.appending(path: kind.rawValue).path]
+        process.arguments = ["-u", folder.appending(path: kind.rawValue).path] + arguments
         let stdin = Pipe()
         let stdout = Pipe()
         errorFile = FileManager.default.temporaryDirectory.appending(path: "peer-\(name)-\(UUID().uuidString).log")

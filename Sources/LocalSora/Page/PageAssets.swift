@@ -35,6 +35,9 @@ enum PageAssets {
         "/": PageAsset("text/html; charset=utf-8", Page.html),
         "/page.css": PageAsset("text/css; charset=utf-8", Page.css),
         "/page.js": PageAsset("text/javascript; charset=utf-8", Page.script),
+        "/elements.js": PageAsset("text/javascript; charset=utf-8", Page.elements),
+        "/media.js": PageAsset("text/javascript; charset=utf-8", Page.media),
+        "/statistics.js": PageAsset("text/javascript; charset=utf-8", Page.statistics),
         "/sora.js": PageAsset("text/javascript; charset=utf-8", Page.client),
         "/icon.svg": PageAsset("image/svg+xml", Page.icon),
     ]

@@ -8,6 +8,8 @@ extension Page {
   --card: light-dark(#ffffff, #141c2b);
   --sunk: light-dark(#f3f6fb, #0f1623);
   --line: light-dark(#d7e0ec, #263146);
+  /* Edges of controls: 3:1 against card and sunk. */
+  --edge: light-dark(#7c8ba3, #62728e);
   --text: light-dark(#142033, #e6edf7);
   --soft: light-dark(#54627a, #93a2ba);
   --accent: light-dark(#2563eb, #60a5fa);
@@ -24,6 +26,7 @@ html, body { height: 100%; }
 body { margin: 0; background: var(--back); color: var(--text); display: flex; flex-direction: column; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 .skip { position: absolute; left: -999px; }
+body:not([data-state="connected"]) .skip { display: none; }
 .skip:focus { left: 12px; top: 12px; z-index: 9; background: var(--card); padding: 8px 12px; border-radius: 8px; }
 
 header {
@@ -46,7 +49,7 @@ h2 { font-size: 16px; margin: 0; }
 
 button, input, select, textarea { font: inherit; color: inherit; }
 button {
-  border: 1px solid var(--line); background: var(--card); border-radius: 10px; padding: 8px 14px; cursor: pointer;
+  border: 1px solid var(--edge); background: var(--card); border-radius: 10px; padding: 8px 14px; cursor: pointer;
   font-weight: 550; white-space: nowrap;
 }
 button:hover:not(:disabled) { border-color: var(--accent); }
@@ -57,9 +60,9 @@ button[aria-pressed="true"] { background: var(--bad); border-color: var(--bad); 
 
 main {
   flex: 1; min-height: 0; display: grid; gap: 14px; padding: 14px;
-  grid-template-columns: 300px minmax(0, 1fr) 380px;
+  grid-template-columns: 300px minmax(0, 1fr) 390px;
 }
-body[data-state="connected"] main { grid-template-columns: minmax(0, 1fr) 380px; }
+body[data-state="connected"] main { grid-template-columns: minmax(0, 1fr) 390px; }
 body[data-state="connected"] #join { display: none; }
 #join, #inspector { background: var(--card); border: 1px solid var(--line); border-radius: var(--radius); }
 
@@ -68,9 +71,10 @@ body[data-state="connected"] #join { display: none; }
 .row .field { flex: 1; }
 .field label, legend { font-size: 13px; color: var(--soft); font-weight: 550; padding: 0; }
 input:not([type="radio"], [type="checkbox"]), select, textarea {
-  width: 100%; min-width: 0; padding: 8px 10px; border-radius: 9px; border: 1px solid var(--line);
+  width: 100%; min-width: 0; padding: 8px 10px; border-radius: 9px; border: 1px solid var(--edge);
   background: var(--sunk);
 }
+::placeholder { color: var(--soft); opacity: 1; }
 textarea { font-family: ui-monospace, monospace; font-size: 13px; resize: vertical; }
 .row { display: flex; gap: 10px; }
 fieldset { border: 0; margin: 0; padding: 0; min-width: 0; }
@@ -79,7 +83,7 @@ fieldset { border: 0; margin: 0; padding: 0; min-width: 0; }
 .choices label { flex: 1; position: relative; }
 .choices input { position: absolute; opacity: 0; inset: 0; margin: 0; cursor: pointer; }
 .choices span {
-  display: block; text-align: center; padding: 7px 4px; font-size: 14px; border: 1px solid var(--line);
+  display: block; text-align: center; padding: 7px 4px; font-size: 14px; border: 1px solid var(--edge);
   background: var(--sunk); margin-left: -1px;
 }
 .choices label:first-of-type span { border-radius: 9px 0 0 9px; margin-left: 0; }
@@ -89,17 +93,17 @@ fieldset { border: 0; margin: 0; padding: 0; min-width: 0; }
 .choices:disabled, .switch:has(:disabled) { opacity: .45; }
 .switch { display: flex; align-items: center; justify-content: space-between; flex-direction: row-reverse; cursor: pointer; }
 .switch input {
-  appearance: none; width: 40px; height: 23px; border-radius: 12px; background: var(--line); margin: 0;
+  appearance: none; width: 42px; height: 24px; border-radius: 12px; background: var(--edge); margin: 0;
   position: relative; cursor: pointer; transition: background .15s;
 }
 .switch input::after {
-  content: ""; position: absolute; width: 17px; height: 17px; border-radius: 50%; background: #fff; top: 3px;
-  left: 3px; transition: left .15s; box-shadow: 0 1px 2px #0004;
+  content: ""; position: absolute; width: 17px; height: 17px; border-radius: 50%; background: #fff; top: 3.5px;
+  left: 4px; transition: left .15s; box-shadow: 0 1px 2px #0004;
 }
 .switch input:checked { background: var(--accent); }
-.switch input:checked::after { left: 20px; }
+.switch input:checked::after { left: 21px; }
 details { display: flex; flex-direction: column; }
-summary { cursor: pointer; color: var(--soft); font-weight: 550; }
+summary { cursor: pointer; color: var(--soft); font-weight: 550; padding: 4px 0; border-radius: 6px; }
 details .field { margin-top: 12px; }
 .hint { color: var(--soft); font-size: 13px; margin: 0; }
 #problem {
@@ -110,8 +114,16 @@ details .field { margin-top: 12px; }
 
 #stage { min-height: 0; min-width: 0; position: relative; overflow: auto; }
 #stage:focus { outline: none; }
+#stage { display: flex; flex-direction: column; gap: 10px; }
+#people { display: flex; flex-wrap: wrap; gap: 6px; list-style: none; margin: 0; padding: 0; flex: none; font-size: 13px; }
+#people:empty { display: none; }
+#people li {
+  background: var(--card); border: 1px solid var(--line); border-radius: 999px; padding: 2px 10px; max-width: 100%;
+  overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
+}
+#people small { color: var(--soft); font-size: 12px; }
 #videos {
-  min-height: 100%; display: grid; gap: 12px; grid-template-columns: repeat(var(--columns, 1), var(--width, 100%));
+  flex: 1 0 auto; display: grid; gap: 12px; grid-template-columns: repeat(var(--columns, 1), var(--width, 100%));
   grid-auto-rows: max-content; align-content: center; justify-content: center;
 }
 #empty {
@@ -163,7 +175,8 @@ details .field { margin-top: 12px; }
 #messages:empty::before { content: "Nobody has said anything yet."; color: var(--soft); margin: auto; }
 #messages li { background: var(--sunk); padding: 7px 11px; border-radius: 11px; max-width: 90%; align-self: flex-start; overflow-wrap: anywhere; }
 #messages li.mine { align-self: flex-end; background: var(--accent); color: var(--on-accent); }
-#messages small { display: block; opacity: .75; font-size: 12px; }
+#messages small { display: block; color: var(--soft); font-size: 12px; }
+#messages .mine small { color: inherit; }
 #compose { display: flex; gap: 8px; }
 .log { display: flex; flex-direction: column; gap: 4px; font-size: 13px; }
 .log details { background: var(--sunk); border-radius: 8px; }
@@ -187,9 +200,10 @@ dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 13px; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding: 6px 0; }
-th, td { text-align: right; padding: 4px 4px; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th, td { text-align: right; padding: 4px 3px; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
 th { color: var(--soft); font-weight: 550; }
+td:first-child { max-width: 128px; overflow: hidden; text-overflow: ellipsis; }
 
 @media (max-width: 1080px) {
   main, body[data-state="connected"] main { grid-template-columns: 290px minmax(0, 1fr); grid-template-rows: minmax(260px, 1fr) 320px; }
@@ -204,8 +218,20 @@ th { color: var(--soft); font-weight: 550; }
   main, body[data-state="connected"] main { display: flex; flex-direction: column; padding: 10px; gap: 10px; }
   body:not([data-state="connected"]) #stage { display: none; }
   #stage { overflow: visible; min-height: 180px; }
+  #people { flex-wrap: nowrap; overflow-x: auto; }
+  #people li { flex: none; }
+  td:first-child { max-width: 100px; }
   #inspector { min-height: 340px; max-height: 70vh; }
   input:not([type="radio"], [type="checkbox"]), select, textarea { font-size: 16px; }
+}
+@media (max-width: 360px) {
+  [role="tab"] { padding: 12px 5px 10px; font-size: 13px; }
+  .choices span { font-size: 13px; }
+}
+@media (forced-colors: active) {
+  .choices input:checked + span { outline: 3px solid Highlight; outline-offset: -4px; }
+  .switch input { appearance: auto; width: 20px; }
+  .switch input::after { display: none; }
 }
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; transition: none !important; } }
 """##

@@ -80,7 +80,7 @@ export class SoraClient extends EventTarget {
       this.#socket = null;
       if (this.#isSwitched && this.#offer?.ignore_disconnect_websocket) return;
       const text = this.#isLeaving ? "You left" : code === 1000 ? reason || "The server ended the connection"
-        : code === 1006 ? "No answer, or the connection broke (1006)" : `${reason || "no reason"} (${code})`;
+        : code === 1006 ? (this.#offer ? "The connection to the server broke (1006)" : "The server cannot be reached (1006)") : `${reason || "no reason"} (${code})`;
       this.#end(text, code !== 1000 && !this.#isLeaving);
     };
   }
@@ -276,6 +276,9 @@ export class SoraClient extends EventTarget {
     }
     this.#end("You left", false);
   }
+
+  /// Gives up at once, without a word to the server.
+  abort() { this.#end("Cancelled", false); }
 
   #end(reason, isFailure = true) {
     if (this.#isOver) return;

@@ -85,7 +85,7 @@ extension Page {
       </div>
       <div class="field">
         <label for="label">Message channel</label>
-        <input id="label" name="label" value="#chat" pattern="#.*" spellcheck="false">
+        <input id="label" name="label" value="#chat" pattern="#.*" title="Begins with #" spellcheck="false">
       </div>
       <div class="field">
         <label for="client">Client id</label>
@@ -102,10 +102,12 @@ extension Page {
     </details>
     <p id="problem" role="alert" hidden></p>
     <button id="join-button" class="primary">Join</button>
+    <button id="cancel" type="button" hidden>Cancel</button>
     <p class="hint">Open this page in a second window to meet yourself.</p>
   </form>
 
   <section id="stage" aria-label="Videos" tabindex="-1">
+    <ul id="people" aria-label="Members"></ul>
     <div id="videos"></div>
     <div id="empty">
       <img src="/icon.svg" alt="" width="64" height="64">
@@ -121,7 +123,7 @@ extension Page {
       <button role="tab" id="tab-stats" aria-controls="stats" tabindex="-1" aria-selected="false" type="button">Statistics</button>
     </div>
     <div role="tabpanel" id="chat" aria-labelledby="tab-chat" tabindex="0">
-      <ol id="messages" aria-live="polite"></ol>
+      <ol id="messages" role="log" aria-label="Messages"></ol>
       <form id="compose" aria-label="Send a message">
         <input id="message" aria-label="Message" placeholder="Message to everybody" maxlength="4000" disabled>
         <button id="send" class="primary" disabled>Send</button>

@@ -2,29 +2,25 @@ extension Page {
     /// The page's behaviour: an ES module.
     // swift-format-ignore
     static let script = ##"""
+import { $, clock, element } from "/elements.js";
+import { mediaProblem, openMedia } from "/media.js";
+import { Meter } from "/statistics.js";
 import { SoraClient } from "/sora.js";
 
-const $ = (id) => document.getElementById(id);
 const form = $("join");
 const body = document.body;
 let client = null;
 let local = null;
-let timer = null;
+let meter = null;
 const tiles = new Map();
 const names = new Map();
-let previous = new Map();
+const people = new Map();
 let unread = 0;
 
-// Names, small things.
+// Names.
 
 const shorten = (text) => (text && text.length > 14 ? text.slice(0, 10) + "…" : text ?? "?");
 const nameOf = (id) => names.get(id) ?? shorten(id);
-function element(tag, properties = {}, ...children) {
-  const node = Object.assign(document.createElement(tag), properties);
-  node.append(...children);
-  return node;
-}
-const clock = () => new Date().toLocaleTimeString([], { hour12: false });
 
 function setState(state, text) {
   body.dataset.state = state;
@@ -32,6 +28,7 @@ function setState(state, text) {
   $("controls").hidden = state !== "connected";
   $("join-button").disabled = state === "connecting";
   $("join-button").textContent = state === "connecting" ? "Joining…" : "Join";
+  $("cancel").hidden = state !== "connecting";
 }
 
 function complain(text) {
@@ -59,6 +56,11 @@ function adapt() {
 }
 form.addEventListener("change", adapt);
 adapt();
+// A wrong value in a folded part must be seen, or the button seems dead.
+form.addEventListener("invalid", ({ target }) => {
+  const folded = target.closest("details");
+  if (folded) folded.open = true;
+}, true);
 
 /// What the form says, as keys of `connect`.
 function connectOptions() {
@@ -101,63 +103,6 @@ function connectOptions() {
   return options;
 }
 
-/// A moving picture and a quiet tone, for machines without camera.
-function pattern(withSound) {
-  const canvas = element("canvas", { width: 640, height: 360 });
-  const context = canvas.getContext("2d");
-  const hue = Math.random() * 360;
-  const draw = (time) => {
-    if (!client) return;
-    context.fillStyle = `hsl(${hue} 60% 22%)`;
-    context.fillRect(0, 0, 640, 360);
-    for (let index = 0; index < 8; index++) {
-      context.fillStyle = `hsl(${hue + index * 30} 75% 60%)`;
-      const angle = time / 900 + index * Math.PI / 4;
-      context.beginPath();
-      context.arc(320 + Math.cos(angle) * 190, 180 + Math.sin(angle) * 100, 26, 0, Math.PI * 2);
-      context.fill();
-    }
-    context.fillStyle = "#fff";
-    context.font = "600 44px system-ui, sans-serif";
-    context.textAlign = "center";
-    context.fillText(clock(), 320, 196);
-    requestAnimationFrame(draw);
-  };
-  requestAnimationFrame(draw);
-  const stream = canvas.captureStream(30);
-  if (withSound) {
-    const audio = new AudioContext();
-    const oscillator = new OscillatorNode(audio, { frequency: 220 + hue });
-    const gain = new GainNode(audio, { gain: 0.05 });
-    const target = new MediaStreamAudioDestinationNode(audio);
-    oscillator.connect(gain).connect(target);
-    oscillator.start();
-    stream.addTrack(target.stream.getAudioTracks()[0]);
-    stream.stopAll = () => audio.close();
-  }
-  return stream;
-}
-
-async function openMedia() {
-  const source = form.elements.source.value;
-  const microphone = form.elements.microphone.checked;
-  if (form.elements.role.value === "recvonly") return null;
-  if (source === "pattern") return pattern(microphone);
-  if (source === "none" && !microphone) return null;
-  if (!navigator.mediaDevices) throw new Error("Browsers give camera and microphone to https pages and localhost only");
-  if (source === "screen") {
-    const stream = await navigator.mediaDevices.getDisplayMedia({ video: true });
-    if (microphone) {
-      const sound = await navigator.mediaDevices.getUserMedia({ audio: true });
-      stream.addTrack(sound.getAudioTracks()[0]);
-    }
-    return stream;
-  }
-  return navigator.mediaDevices.getUserMedia({
-    audio: microphone, video: source === "camera" ? { width: { ideal: 1280 }, height: { ideal: 720 } } : false,
-  });
-}
-
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (client) return;
@@ -169,18 +114,44 @@ form.addEventListener("submit", async (event) => {
     return complain(error instanceof SyntaxError ? `Metadata is no JSON: ${error.message}` : error.message);
   }
   setState("connecting", "Connecting…");
-  client = {};  // so that nobody joins twice while the browser asks for permission
+  const attempt = client = {};  // so that nobody joins twice while the browser asks for permission
+  let media = null;
   try {
-    local = await openMedia();
+    const watches = form.elements.role.value === "recvonly";
+    if (!watches) {
+      media = await openMedia(form.elements.source.value, form.elements.microphone.checked);
+    }
   } catch (error) {
+    if (client !== attempt) return;
     client = null;
     setState("failed", "No camera or microphone");
-    return complain(`Camera, microphone or screen: ${error.message}`);
+    return complain(mediaProblem(error));
   }
+  if (client !== attempt) {  // cancelled meanwhile
+    for (const track of media?.getTracks() ?? []) track.stop();
+    return media?.stopAll?.();
+  }
+  local = media;
+  for (const track of local?.getTracks() ?? []) track.addEventListener("ended", () => stoppedByBrowser(track));
   client = new SoraClient(options, local);
   listen(client);
   client.connect($("url").value.trim() || defaultURL());
 });
+
+$("cancel").addEventListener("click", () => {
+  if (body.dataset.state !== "connecting") return;
+  client?.abort?.();
+  leave(false, "Cancelled");
+  $("join-button").focus();
+});
+
+/// The user ended screen sharing in the browser's own bar, or pulled a device out.
+function stoppedByBrowser(track) {
+  const entry = tiles.get(client?.connectionID);
+  entry?.stream.removeTrack(track);
+  if (track.kind === "video") entry?.figure.classList.remove("has-picture");
+  $(`mute-${track.kind}`).hidden = true;
+}
 
 function listen(current) {
   const on = (type, handle) => current.addEventListener(type, ({ detail }) => { if (client === current) handle(detail); });
@@ -211,24 +182,29 @@ function joined(current) {
     showPressed(button, false);
     button.hidden = !local?.getTracks().some((track) => track.kind === button.id.slice(5));
   }
-  timer = setInterval(() => measure(current), 1000);
+  meter = new Meter(current, tiles, nameOf);
   scrollTo(0, 0);
+  if (form.contains(document.activeElement) || document.activeElement === body) $("stage").focus({ preventScroll: true });
 }
 
 function leave(isFailure, reason) {
   const wasJoined = body.dataset.state === "connected";
   client = null;
-  clearInterval(timer);
+  meter?.stop();
+  meter = null;
   for (const track of local?.getTracks() ?? []) track.stop();
   local?.stopAll?.();
   local = null;
   for (const id of [...tiles.keys()]) removeTile(id);
+  people.clear();
+  names.clear();
+  showPeople();
   $("message").disabled = $("send").disabled = true;
   $("empty-text").textContent = "Join a channel to see who is there.";
   document.title = "Local Sora";
   setState(isFailure ? "failed" : "idle", reason);
   if (isFailure) complain(reason);
-  if (wasJoined) $("channel").focus();
+  if (wasJoined) $("join-button").focus({ preventScroll: isFailure });
 }
 
 // Tiles.
@@ -295,7 +271,8 @@ function removeTile(id) {
 
 /// As many columns as make the tiles largest: all of them in sight, if the window is not a phone's.
 function arrange() {
-  const { clientWidth: width, clientHeight: height } = $("stage");
+  const { clientWidth: width } = $("stage");
+  const height = $("stage").clientHeight - ($("people").offsetHeight ? $("people").offsetHeight + 10 : 0);
   const count = tiles.size;
   const gap = 12;
   const isPhone = matchMedia("(max-width: 720px)").matches;
@@ -310,7 +287,7 @@ function arrange() {
       const byWidth = (width - gap * (columns - 1)) / columns;
       const byHeight = (height - gap * (rows - 1)) / rows * 16 / 9;
       const size = Math.max(Math.min(byWidth, byHeight), Math.min(220, byWidth));
-      if (size > best.size) best = { columns, size };
+      if (size >= best.size) best = { columns, size };
     }
   }
   $("videos").style.setProperty("--columns", best.columns);
@@ -336,6 +313,11 @@ function notified(message) {
   if (message.event_type?.startsWith("connection.")) {
     remember(message);
     for (const peer of message.data ?? []) remember(peer);
+    for (const peer of [message, ...message.data ?? []]) {
+      if (peer.connection_id) people.set(peer.connection_id, peer.role ?? people.get(peer.connection_id) ?? "");
+    }
+    if (message.event_type === "connection.destroyed") people.delete(message.connection_id);
+    showPeople();
     for (const [id, entry] of tiles) {
       const isMine = id === client.connectionID;
       entry.name.textContent = isMine ? `${nameOf(id)} (you)` : nameOf(id);
@@ -351,6 +333,14 @@ function notified(message) {
   if (message.event_type?.startsWith("spotlight.")) {
     tiles.get(message.connection_id)?.figure.classList.toggle("focused", message.event_type === "spotlight.focused");
   }
+}
+
+/// Who is here, with and without picture.
+function showPeople() {
+  const roles = { sendrecv: "", sendonly: " sends", recvonly: " watches" };
+  $("people").replaceChildren(...[...people].map(([id, role]) => element("li", { title: id },
+    id === client?.connectionID ? `${nameOf(id)} (you)` : nameOf(id), element("small", { textContent: roles[role] ?? "" }))));
+  arrange();
 }
 
 function log(list, { direction, over, type, body: content }) {
@@ -440,67 +430,6 @@ addEventListener("keydown", (event) => {
   if (event.key === "v") toggle("video");
 });
 addEventListener("pagehide", () => client?.disconnect?.());
-
-// Statistics.
-
-async function measure(current) {
-  const reports = await current.statistics();
-  if (client !== current) return;
-  const now = performance.now();
-  const rows = [];
-  const next = new Map();
-  const totals = { up: 0, down: 0 };
-  const pictures = new Map();
-  for (const report of reports.values()) {
-    if (report.type !== "inbound-rtp" && report.type !== "outbound-rtp") continue;
-    const isIn = report.type === "inbound-rtp";
-    const bytes = isIn ? report.bytesReceived : report.bytesSent;
-    const before = previous.get(report.id);
-    const rate = before && now > before.now ? Math.max(0, (bytes - before.bytes) * 8 / (now - before.now)) : 0;
-    next.set(report.id, { bytes, now });
-    totals[isIn ? "down" : "up"] += rate;
-    const owner = isIn ? [...tiles].find(([, entry]) => entry.stream.getTracks().some((track) => track.id === report.trackIdentifier))?.[0]
-      : current.connectionID;
-    const codec = reports.get(report.codecId)?.mimeType?.split("/")[1] ?? "";
-    const size = report.frameWidth ? `${report.frameWidth}×${report.frameHeight}` : "";
-    const kind = report.kind === "audio" ? "sound" : "picture";
-    rows.push([`${isIn ? "←" : "→"} ${owner ? nameOf(owner) : "?"} ${kind}${report.rid ? " " + report.rid : ""}`, codec,
-      rate.toFixed(0), size, report.framesPerSecond?.toFixed(0) ?? "", isIn ? report.packetsLost ?? 0 : ""]);
-    if (report.kind === "video" && tiles.has(owner)) {
-      // Of simulcast layers the largest, and the rates of all.
-      const figures = pictures.get(owner) ?? { width: 0, size: "", fps: 0, rate: 0 };
-      figures.rate += rate;
-      if ((report.frameWidth ?? 0) > figures.width) {
-        Object.assign(figures, { width: report.frameWidth, size, fps: report.framesPerSecond ?? 0 });
-      }
-      pictures.set(owner, figures);
-    }
-  }
-  for (const [owner, { size, fps, rate }] of pictures) {
-    tiles.get(owner).figures.textContent = [size, fps ? `${fps.toFixed(0)} fps` : "", `${rate.toFixed(0)} kbit/s`]
-      .filter(Boolean).join(" · ");
-  }
-  previous = next;
-  showStatistics(current, reports, rows, totals);
-}
-
-function showStatistics(current, reports, rows, totals) {
-  const transport = [...reports.values()].find((report) => report.type === "transport");
-  const pair = reports.get(transport?.selectedCandidatePairId);
-  const localCandidate = reports.get(pair?.localCandidateId);
-  const remoteCandidate = reports.get(pair?.remoteCandidateId);
-  const facts = {
-    "Connection": current.connectionID, "Session": current.offer?.session_id,
-    "Sending": `${totals.up.toFixed(0)} kbit/s`, "Receiving": `${totals.down.toFixed(0)} kbit/s`,
-    "Round trip": pair?.currentRoundTripTime === undefined ? "–" : `${(pair.currentRoundTripTime * 1000).toFixed(1)} ms`,
-    "Path": localCandidate && remoteCandidate
-      ? `${localCandidate.candidateType} ${localCandidate.address ?? ""} → ${remoteCandidate.address ?? ""}:${remoteCandidate.port}` : "–",
-    "DTLS": transport ? `${transport.dtlsState} ${transport.srtpCipher ?? ""}` : "–",
-  };
-  $("summary").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [
-    element("dt", { textContent: name }), element("dd", { textContent: value ?? "–" })]));
-  $("streams").replaceChildren(...rows.map((cells) => element("tr", {}, ...cells.map((text) => element("td", { textContent: text })))));
-}
 
 if (query.get("join") === "1") form.requestSubmit();
 """##

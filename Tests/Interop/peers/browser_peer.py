@@ -1,9 +1,10 @@
 """A Sora client page in headless Chromium, driven by JSON lines like sora_sdk_peer.py.
 
 The page (browser_peer.html) follows the message patterns of the JavaScript SDK.
+With --no-fake-ui nobody grants camera and microphone.
 Commands: connect {options}, send {label, base64 | size + seed}, rpc {message}, media, stats,
-screenshot {path}, disconnect, exit; evaluate {script}; goto {url}, viewport {width, height} and press {key}
-for any other page.
+screenshot {path}, disconnect, exit; evaluate {script}; and for any other page: goto {url},
+viewport {width, height}, press {key}, scheme {dark | light}; page opens one more and takes it.
 """
 
 import base64
@@ -56,13 +57,16 @@ def main():
             executable_path="/usr/bin/chromium",
             args=[
                 "--no-sandbox",
-                "--use-fake-ui-for-media-stream",
+                *([] if "--no-fake-ui" in sys.argv else ["--use-fake-ui-for-media-stream"]),
+                # Pages of a test's server may ask for cameras as those of localhost may.
+                *(word for word in sys.argv if word.startswith("--unsafely-treat-insecure-origin-as-secure=")),
                 "--use-fake-device-for-media-stream=fps=30",
                 "--autoplay-policy=no-user-gesture-required",
                 "--disable-features=WebRtcHideLocalIpsWithMdns",
             ],
         )
-        context = browser.new_context(permissions=["camera", "microphone"])
+        context = browser.new_context(
+            permissions=[] if "--no-fake-ui" in sys.argv else ["camera", "microphone"])
         page = context.new_page()
         page.expose_function("report", lambda text: emit(**json.loads(text)))
         page.on("pageerror", lambda error: emit("page_error", message=str(error)))
@@ -90,6 +94,13 @@ def main():
             elif do == "press":
                 page.keyboard.press(command["key"])
                 emit("pressed")
+            elif do == "scheme":
+                page.emulate_media(color_scheme=command["scheme"])
+                emit("shown")
+            elif do == "page":
+                page = browser.new_context().new_page()
+                page.on("pageerror", lambda error: emit("page_error", message=str(error)))
+                emit("opened")
             elif do == "goto":
                 page.goto(command["url"])
                 emit("loaded")

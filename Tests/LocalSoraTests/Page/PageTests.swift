@@ -3,7 +3,8 @@ import SoraHTTP
 import Testing
 
 @Suite("Web page") struct PageTests {
-    private static let paths = ["/", "/page.css", "/page.js", "/sora.js", "/icon.svg"]
+    private static let scripts = ["/page.js", "/sora.js", "/elements.js", "/media.js", "/statistics.js"]
+    private static let paths = ["/", "/page.css", "/icon.svg"] + scripts
 
     private func fetch(_ path: String, headers: HTTPHeaders = [:], method: String = "GET") async throws -> HTTPResponse
     {
@@ -25,17 +26,20 @@ import Testing
     }
 
     @Test func servesItsFilesWithTypesAndProtection() async throws {
-        let types = [
-            "text/html; charset=utf-8", "text/css; charset=utf-8", "text/javascript; charset=utf-8",
-            "text/javascript; charset=utf-8", "image/svg+xml",
-        ]
-        for (path, type) in zip(Self.paths, types) {
+        for path in Self.paths {
+            let type =
+                switch path {
+                case "/": "text/html; charset=utf-8"
+                case "/page.css": "text/css; charset=utf-8"
+                case "/icon.svg": "image/svg+xml"
+                default: "text/javascript; charset=utf-8"
+                }
             let response = try await fetch(path)
             #expect(response.head.status == 200)
             #expect(response.head.headers["content-type"] == type)
             #expect(response.head.headers["x-content-type-options"] == "nosniff")
             #expect(response.head.headers["content-security-policy"]?.contains("default-src 'none'") == true)
-            #expect(response.body.count > 100)
+            #expect(response.body.count > 100, "\(path)")
         }
         #expect(try await fetch("/../Package.swift").head.status == 404)
     }
@@ -53,8 +57,11 @@ import Testing
         for reference in quoted("src=\"", "\"", in: html) + quoted("<link rel=\"stylesheet\" href=\"", "\"", in: html) {
             #expect(Self.paths.contains(reference), "\(reference)")
         }
-        let script = try await text("/page.js")
-        for reference in quoted("from \"", "\"", in: script) { #expect(Self.paths.contains(reference), "\(reference)") }
+        for script in Self.scripts {
+            for reference in quoted("from \"", "\"", in: try await text(script)) {
+                #expect(Self.paths.contains(reference), "\(reference)")
+            }
+        }
         for path in Self.paths where path != "/icon.svg" {
             let content = try await text(path)
             #expect(!content.contains("http://") && !content.contains("https://"), "\(path)")
@@ -64,7 +71,8 @@ import Testing
     @Test func scriptKnowsOnlyElementsThatExist() async throws {
         let html = try await text("/")
         let ids = Set(quoted(" id=\"", "\"", in: html))
-        let script = try await text("/page.js")
+        var script = ""
+        for path in Self.scripts { script += try await text(path) }
         for id in quoted("$(\"", "\"", in: script) { #expect(ids.contains(id), "\(id)") }
         let names = Set(quoted(" name=\"", "\"", in: html))
         for name in quoted("value(\"", "\"", in: script) { #expect(names.contains(name), "\(name)") }
