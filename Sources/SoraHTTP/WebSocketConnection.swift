@@ -17,6 +17,8 @@ package struct WebSocketConnection: Sendable {
         /// From our Close frame until we give up waiting for the peer's, and from the end of the handshake
         /// until a client gives up waiting for the server to end the stream. Default 3 s.
         package var closeTimeout: Duration = .seconds(3)
+        /// Frames of one message; more fail the connection with 1008. Empty fragments would never reach the size.
+        package var maximumFragments = 65_536
         package init() {}
         package init(maximumMessageSize: Int = 4 << 20, closeTimeout: Duration = .seconds(3)) {
             self.maximumMessageSize = maximumMessageSize
@@ -65,6 +67,7 @@ package struct WebSocketConnection: Sendable {
     /// Opcode of the message whose fragments are coming in.
     private var messageKind: WebSocketOpcode?
     private var message: [UInt8] = []
+    private var fragments = 0
     private var validator = UTF8Validator()
 
     /// - Parameter random: Source of a client's masking keys.
@@ -266,9 +269,14 @@ package struct WebSocketConnection: Sendable {
             guard messageKind == nil else { throw .misplacedFrame(header.opcode) }
             messageKind = header.opcode
             message = []
+            fragments = 1
             validator = UTF8Validator()
         case .continuation:
             guard messageKind != nil else { throw .misplacedFrame(.continuation) }
+            fragments += 1
+            guard fragments <= configuration.maximumFragments else {
+                throw .tooManyFragments(limit: configuration.maximumFragments)
+            }
         }
         if !header.opcode.isControl {
             guard header.payloadLength <= configuration.maximumMessageSize - message.count else {

@@ -15,6 +15,7 @@ package enum WebSocketError: Error, Equatable, Sendable, CustomStringConvertible
     case misplacedFrame(WebSocketOpcode)
     case invalidUTF8
     case messageTooLarge(limit: Int)
+    case tooManyFragments(limit: Int)
     /// A Close frame of one byte.
     case truncatedCloseFrame
     /// A code that must not be sent, such as 1005.
@@ -33,6 +34,7 @@ package enum WebSocketError: Error, Equatable, Sendable, CustomStringConvertible
         switch self {
         case .invalidUTF8: 1007
         case .messageTooLarge: 1009
+        case .tooManyFragments: 1008
         case .closeTimeout, .streamEnded, .notOpen: 1006
         default: 1002
         }
@@ -51,6 +53,7 @@ package enum WebSocketError: Error, Equatable, Sendable, CustomStringConvertible
         case .misplacedFrame(let opcode): "WebSocket \(opcode) frame at a place where none may stand"
         case .invalidUTF8: "WebSocket text is not valid UTF-8"
         case .messageTooLarge(let limit): "WebSocket message is longer than \(limit) bytes"
+        case .tooManyFragments(let limit): "WebSocket message comes in more than \(limit) fragments"
         case .truncatedCloseFrame: "WebSocket Close frame of one byte"
         case .forbiddenCloseCode(let code): "WebSocket close code \(code) must not be sent; use 1000 or 3000...4999"
         case .closeTimeout: "the peer did not answer the WebSocket Close frame in time"

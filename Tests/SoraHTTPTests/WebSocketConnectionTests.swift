@@ -204,6 +204,17 @@ private func failure(_ error: WebSocketError) -> [WebSocketConnection.Output] {
         #expect(server(masked(.binary, exact), maximum: 100) == [.binary(exact)])
     }
 
+    // SRV1: fragments that never grow reach no size limit.
+    @Test func endlessFragmentsFailTheConnection() {
+        let limit = WebSocketConnection.Configuration().maximumFragments
+        let next = masked(.continuation, [], final: false)
+        let most = masked(.text, ascii("a"), final: false) + Array(repeating: next, count: limit - 2).flatMap { $0 }
+        #expect(server(most + masked(.continuation, ascii("b"))) == [.text("ab")])
+        let error = WebSocketError.tooManyFragments(limit: limit)
+        #expect(error.closeCode == 1008)
+        #expect(server(most + next + masked(.continuation, ascii("b"))) == failure(error))
+    }
+
     // LIF10: each way of ending has one documented value.
     @Test(
         arguments: [
