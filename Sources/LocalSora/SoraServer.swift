@@ -98,6 +98,22 @@ public final class SoraServer: Sendable {
     /// Events from now on.
     public func events() -> AsyncStream<ServerEvent> { recorder.subscribe() }
 
+    /// Waits for an event of the log, also one that has happened already.
+    /// - Parameters:
+    ///   - count: Which of those that fit: 2 waits for the second.
+    ///   - channelID, connectionID: Nil fits any.
+    ///   - limit: How long to wait at most.
+    /// - Returns: The event; nil if it did not come in time or the server was stopped.
+    public func waitForEvent(
+        _ kind: ServerEvent.Kind, count: Int = 1, channelID: String? = nil, connectionID: String? = nil,
+        within limit: Duration = .seconds(10)
+    ) async -> ServerEvent? {
+        await recorder.event(count: count, within: limit) { event in
+            event.kind == kind && (channelID ?? event.channelID) == event.channelID
+                && (connectionID ?? event.connectionID) == event.connectionID
+        }
+    }
+
     // MARK: Control
 
     /// Lets messages go that a script held under this name.

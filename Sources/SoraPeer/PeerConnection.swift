@@ -145,6 +145,9 @@ package final class PeerConnection {
     /// Our ICE user name fragment: what a server that shares one socket tells connections apart by.
     package var localUsernameFragment: String { ice.localCredentials.usernameFragment }
 
+    /// Whether ICE has reason to believe that the peer is at this address, for a server that shares one socket.
+    package func knows(_ remote: SocketAddress, on socket: SocketID) -> Bool { ice.knows(remote, on: socket) }
+
     // MARK: Input
 
     /// Takes one datagram from the network. Anything malformed or unauthenticated is dropped.

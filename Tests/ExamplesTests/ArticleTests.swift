@@ -83,6 +83,19 @@ import Testing
         }
     }
 
+    @Test(arguments: ["fault-injection", "local-server"]) func codeOfTheServersDocumentsIsCompiled(name: String) throws
+    {
+        let text = try String(contentsOf: Self.root.appendingPathComponent("docs/\(name).md"), encoding: .utf8)
+        let blocks = Self.code(in: text)
+        #expect(!blocks.isEmpty)
+        for declaration in blocks.flatMap(Self.declarations) {
+            #expect(
+                Self.snippets.contains { Self.occurs(declaration, in: $0) },
+                "this code of docs/\(name).md is in no file of Tests/ExamplesTests/Snippets: \(declaration.joined(separator: "\n"))"
+            )
+        }
+    }
+
     @Test func codeThatIsNotCompiledIsFound() {
         #expect(!Self.occurs(["let a = 1"], in: ["let b = 1"]))
         #expect(Self.declarations("import Sora\n\nfunc a() {\n    b()\n\n    c()\n}").map(\.count) == [4])

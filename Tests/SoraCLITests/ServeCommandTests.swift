@@ -44,7 +44,8 @@ import Testing
             "--host", "0.0.0.0", "--port", "0", "--api-port", "3000", "--api-allow-origin", "*", "--no-page",
             "--tls-self-signed", "--tls-name", "sora.test", "--data-channel-signaling", "off", "--rpc-method", "none",
             "--jwt-secret", "s", "--auth-webhook", "http://127.0.0.1:1/", "--max-connections", "7",
-            "--answer-timeout", "2.5", "--fault", "fault=redirect", "--fault", "fault=drop,types=ping+notify")
+            "--answer-timeout", "2.5", "--max-channels", "3", "--max-signaling-rate", "9", "--max-message-size", "5000",
+            "--connect-timeout", "1.5", "--fault", "fault=redirect", "--fault", "fault=drop,types=ping+notify")
         #expect(configuration.host == "0.0.0.0")
         #expect(configuration.port == 0)
         #expect(configuration.apiPort == 3000)
@@ -57,6 +58,10 @@ import Testing
         #expect(configuration.authWebhook == "http://127.0.0.1:1/")
         #expect(configuration.maximumConnectionsPerChannel == 7)
         #expect(configuration.answerTimeout == .milliseconds(2500))
+        #expect(configuration.maximumChannels == 3)
+        #expect(configuration.maximumMessagesPerSecond == 9)
+        #expect(configuration.maximumMessageSize == 5000)
+        #expect(configuration.connectTimeout == .milliseconds(1500))
         #expect(configuration.faults == [Fault(.redirect(to: nil)), Fault(.dropMessages(types: ["ping", "notify"]))])
     }
 

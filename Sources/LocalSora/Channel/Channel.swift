@@ -217,6 +217,11 @@ package final class Channel {
         remove(member, now: now)
     }
 
+    /// Whether a member may be at this address; forged packets do not make it so.
+    func knows(_ remote: SocketAddress, on socket: SocketID, of id: ConnectionID) -> Bool {
+        members[id]?.peer.knows(remote, on: socket) ?? false
+    }
+
     package func handle(_ datagram: Datagram, for id: ConnectionID, now: Instant) {
         guard let member = members[id], member.phase != .gone else { return }
         member.peer.handle(datagram, now: now)

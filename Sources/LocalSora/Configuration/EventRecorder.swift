@@ -46,6 +46,34 @@ final class EventRecorder: Sendable {
         return stream
     }
 
+    /// The `count`-th event that fits, past ones included; nil after `limit`.
+    func event(
+        count: Int, within limit: Duration, where fits: @escaping @Sendable (ServerEvent) -> Bool
+    ) async -> ServerEvent? {
+        // Watch first, then look: what happens in between is seen by both, so the watch only says when to look.
+        let changes = subscribe()
+        @Sendable func look() -> ServerEvent? {
+            let fitting = events.lazy.filter(fits)
+            return fitting.dropFirst(max(count, 1) - 1).first
+        }
+        if let found = look() { return found }
+        return await withTaskGroup(of: ServerEvent?.self) { group in
+            group.addTask {
+                for await event in changes where fits(event) {
+                    if let found = look() { return found }
+                }
+                return nil
+            }
+            group.addTask {
+                try? await Task.sleep(for: limit)
+                return nil
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            return first
+        }
+    }
+
     func finish() {
         let watchers = state.withLock { state in
             state.isFinished = true

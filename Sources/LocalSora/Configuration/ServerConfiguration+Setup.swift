@@ -81,6 +81,11 @@ extension ChannelSettings {
         if let methods = configuration.rpcMethods { rpcMethods = methods }
         spotlightNumber = configuration.spotlightNumber
         maximumMembers = configuration.maximumConnectionsPerChannel
+        maximumMessageSize = configuration.maximumMessageSize
+        maximumBufferedMessages = configuration.maximumBufferedMessageBytes
+        maximumMessagesPerSecond = configuration.maximumDataMessagesPerSecond
+        maximumBytesPerSecond = configuration.maximumDataBytesPerSecond
+        silenceTimeout = configuration.silenceTimeout
         answerTimeout = configuration.answerTimeout
         pingInterval = configuration.pingInterval
         iceServers = configuration.turnServers.map {

@@ -52,6 +52,22 @@ public struct ServerConfiguration: Sendable {
     public var maximumMessagesPerSecond = 100
     /// Channels on one event loop.
     public var maximumChannels = 10_000
+    /// Bytes of one signaling message on the WebSocket.
+    public var maximumSignalingMessageSize = 1 << 20
+    /// Bytes that may wait for a client on TCP before it is cut off.
+    public var maximumBufferedSignalingBytes = 4 << 20
+    /// Bytes of an HTTP request's head and body.
+    public var maximumRequestHeadSize = 16 << 10
+    public var maximumRequestBodySize = 1 << 20
+    /// Bytes of one data channel message: what the offer says (`a=max-message-size`).
+    public var maximumMessageSize = 262_144
+    /// Bytes that may wait on one data channel before its connection is ended with TOO-SLOW.
+    public var maximumBufferedMessageBytes = 8 << 20
+    /// Messages and bytes on data channels that one client may send in a second.
+    public var maximumDataMessagesPerSecond = 50_000
+    public var maximumDataBytesPerSecond = 256 << 20
+    /// Without any message of a client on WebSocket signaling, before 4490 TIMEOUT.
+    public var silenceTimeout: Duration = .seconds(60)
 
     /// Secret of access tokens (JWT, HS256) in `metadata.access_token`. Nil takes everybody.
     public var tokenSecret: String?

@@ -23,9 +23,20 @@ final class FrontConnection {
         var patience: Duration
         var messagesPerSecond: Int
         /// Bytes of one text frame; no signaling message is larger.
-        var messageSize = 1 << 20
+        var messageSize: Int
         /// Bytes that may wait for a client that does not read.
-        var bufferedBytes = 4 << 20
+        var bufferedBytes: Int
+        var headSize: Int
+        var bodySize: Int
+
+        init(_ configuration: ServerConfiguration) {
+            patience = configuration.connectTimeout
+            messagesPerSecond = configuration.maximumMessagesPerSecond
+            messageSize = configuration.maximumSignalingMessageSize
+            bufferedBytes = configuration.maximumBufferedSignalingBytes
+            headSize = configuration.maximumRequestHeadSize
+            bodySize = configuration.maximumRequestBodySize
+        }
     }
 
     /// What faults make of this connection's beginning.
@@ -36,6 +47,10 @@ final class FrontConnection {
         case silentUpgrade
         /// Answers an upgrade request with this status.
         case refusedUpgrade(status: Int)
+        /// Reads nothing for a while.
+        case late(Duration)
+        /// Answers an upgrade request late.
+        case lateUpgrade(Duration)
     }
 
     var onEvent: ((Event) -> Void)?
@@ -56,7 +71,7 @@ final class FrontConnection {
     private let loop: EventLoop
     private let limits: Limits
     private var random: RandomSource
-    private var http = HTTPCollector(.request, limits: .init(head: 16 << 10, headers: 100, body: 1 << 20))
+    private var http: HTTPCollector
     private var webSocket: WebSocketConnection?
     private var closeCode: UInt16?
     private var isEnded = false
@@ -82,6 +97,7 @@ final class FrontConnection {
         self.random = random
         self.loop = loop
         self.limits = limits
+        http = HTTPCollector(.request, limits: .init(head: limits.headSize, headers: 100, body: limits.bodySize))
         remoteAddress = tcp.remoteAddress
         patience = loop.now + limits.patience
         allowance = Double(limits.messagesPerSecond * 5)
@@ -91,7 +107,18 @@ final class FrontConnection {
     func start() {
         stream.onEvent = { [weak self] event in self?.handle(event) }
         timer = LoopTimer(on: loop) { [weak self] in self?.handleTimeout() }
-        if case .silent = fault { patience = loop.now + .seconds(600) }
+        switch fault {
+        case .silent: patience = loop.now + .seconds(600)
+        case .late(let delay):
+            fault = nil
+            stream.isReadingPaused = true
+            patience = loop.now + delay + limits.patience
+            loop.scheduleTimer(at: loop.now + delay) { [weak self] in
+                guard let self, !isEnded else { return }
+                stream.isReadingPaused = false
+            }
+        default: break
+        }
         reschedule()
     }
 
@@ -151,7 +178,7 @@ final class FrontConnection {
             finish(with: response, answering: request.head.method)
             return
         }
-        stream.write(response.serialized(answering: request.head.method))
+        guard write(response.serialized(answering: request.head.method)) else { return }
         stream.isReadingPaused = false
         patience = loop.now + Self.idleTimeout
         reschedule()
@@ -181,7 +208,20 @@ final class FrontConnection {
             reschedule()
             return
         case .refusedUpgrade(let status): return finish(with: .text(status, "refused by a fault"))
-        case .silent, nil: break
+        case .lateUpgrade(let delay):
+            fault = nil
+            isAnswering = true
+            patience = nil
+            reschedule()
+            loop.scheduleTimer(at: loop.now + delay) { [weak self] in
+                guard let self, !isEnded else { return }
+                isAnswering = false
+                patience = loop.now + limits.patience
+                upgrade(head)
+                reschedule()
+            }
+            return
+        case .silent, .late, nil: break
         }
         guard head.path == "/signaling", !isForAPI else {
             return finish(with: .text(404, "WebSocket signaling is at /signaling"))
@@ -210,18 +250,27 @@ final class FrontConnection {
 
     func send(_ text: String) {
         guard webSocket?.isOpen == true else { return }
-        guard stream.bufferedAmount <= limits.bufferedBytes else {
-            // A client that takes nothing must not fill our memory (SRV2).
-            reset()
-            return
-        }
         try? webSocket?.send(text: text)
         drainWebSocket()
     }
 
+    /// A client that takes nothing must not fill our memory (SRV2), be it with messages, pongs or answers to requests
+    /// that it sends ahead. False: it was cut off.
+    private func write(_ bytes: [UInt8]) -> Bool {
+        guard stream.bufferedAmount <= limits.bufferedBytes else {
+            reset()
+            return false
+        }
+        stream.write(bytes)
+        return true
+    }
+
     func closeWebSocket(code: UInt16, reason: String) {
         guard webSocket != nil else { return }
-        try? webSocket?.close(code: code, reason: WebSocketCloseCode.fitting(reason), now: loop.now)
+        // A code that no frame may carry is what a client sees of a cut connection (RFC 6455 7.1.5).
+        guard code == 1005 || WebSocketCloseCode.isSendable(code) else { return reset() }
+        try? webSocket?.close(
+            code: code == 1005 ? nil : code, reason: WebSocketCloseCode.fitting(reason), now: loop.now)
         drainWebSocket()
     }
 
@@ -246,9 +295,10 @@ final class FrontConnection {
     private func drainWebSocket() {
         while let output = webSocket?.poll() {
             switch output {
-            case .transmit(let bytes): stream.write(bytes)
+            case .transmit(let bytes): if !write(bytes) { return }
             case .text(let text): receive(text: text)
-            case .binary, .ping, .pong: break  // signaling is text only
+            case .ping, .pong: _ = isWithinRate()
+            case .binary: break  // signaling is text only
             case .closed(let closure): closeCode = closure.code
             case .closeStream: linger(code: closeCode ?? 1006)
             }
@@ -257,7 +307,12 @@ final class FrontConnection {
     }
 
     private func receive(text: String) {
-        guard !isOver, !isEnded else { return }
+        guard !isOver, !isEnded, isWithinRate() else { return }
+        onEvent?(.text(text))
+    }
+
+    private func isWithinRate() -> Bool {
+        guard !isOver, !isEnded else { return false }
         // A bucket that fills at the allowed rate and holds five seconds' worth.
         let now = loop.now
         let rate = Double(limits.messagesPerSecond)
@@ -266,10 +321,10 @@ final class FrontConnection {
         guard allowance >= 1 else {
             isOver = true
             closeWebSocket(code: 4490, reason: "TOO-MANY-MESSAGES")
-            return
+            return false
         }
         allowance -= 1
-        onEvent?(.text(text))
+        return true
     }
 
     // MARK: Time

@@ -38,7 +38,7 @@ actor MediaLoop {
     var tellsWebhooks = false
     /// Connections with a bad network, by fault.
     var impairments: [ConnectionID: Impairment] = [:]
-    var connectionFaults: [ConnectionID: [Fault.Kind]] = [:]
+    var connectionFaults: [ConnectionID: [ActiveFault]] = [:]
     /// For packets in bad networks.
     private var impairmentTimer: LoopTimer?
     private(set) var isStopped = false
@@ -106,14 +106,16 @@ actor MediaLoop {
     // MARK: From signaling
 
     /// Admits a connection to its channel; refusals go back to the front.
-    func join(_ admission: Admission, faults kinds: [Fault.Kind]) {
+    func join(_ admission: Admission, faults active: [ActiveFault]) {
         guard !isStopped else { return }
         let now = loop.now
         let (id, connect) = (admission.id, admission.connect)
-        prepare(kinds, for: id)
+        prepare(active, for: id)
         do throws(ConnectRejection) {
             let channel = try channel(connect.channelID)
             channelOf[id] = channel
+            // Before the offer, which may be meant.
+            if active.contains(where: \.kind.isOfMessages) { watchMessages(of: channel) }
             let media = sockets.values.sorted { $0.id.rawValue < $1.id.rawValue }.map { ($0.id, $0.localAddress) }
             do throws(ConnectRejection) {
                 let fragment = try channel.join(
@@ -138,7 +140,7 @@ actor MediaLoop {
     }
 
     func receive(text: String, from id: ConnectionID) {
-        guard let channel = channelOf[id], !isDeaf(id, to: text) else { return }
+        guard let channel = channelOf[id], !isDeaf(to: id) else { return }
         channel.receive(text: text, from: id, now: loop.now)
         flush(channel)
     }
@@ -190,31 +192,34 @@ actor MediaLoop {
                 impairments[id]?.sendUp(datagram, now: now)
                 continue
             }
-            channel.handle(datagram, for: id, now: now)
+            deliver(datagram, to: id, in: channel, now: now)
             if !touched.contains(where: { $0 === channel }) { touched.append(channel) }
         }
         for channel in touched { flush(channel) }
         if !impairments.isEmpty { scheduleImpaired() }
     }
 
-    /// A source address belongs to the connection whose ICE user name it used last. Only the user name
-    /// is looked at here; the connection itself checks the message's integrity.
+    /// STUN belongs to the connection whose ICE user name it has, everything else to the one that was last heard
+    /// from that address.
     private func connection(for datagram: Datagram) -> ConnectionID? {
         if DatagramKind(datagram.payload) == .stun, let name = stunUsername(of: datagram.payload) {
-            guard let id = connectionByFragment[name.local] else { return nil }
-            if connectionByAddress[datagram.remote] != id {
-                // A connection has few addresses; a flood of forged ones must not grow the table.
-                var known = addressesOf[id] ?? []
-                if known.count >= 16 {
-                    connectionByAddress.removeValue(forKey: known.removeFirst())
-                }
-                known.append(datagram.remote)
-                addressesOf[id] = known
-                connectionByAddress[datagram.remote] = id
-            }
-            return id
+            return connectionByFragment[name.local]
         }
         return connectionByAddress[datagram.remote]
+    }
+
+    /// Gives a datagram to its connection, and learns its address if ICE found the message authentic: a forger who
+    /// knows a user name moves and evicts nothing (SAF1).
+    func deliver(_ datagram: Datagram, to id: ConnectionID, in channel: Channel, now: Instant) {
+        let (remote, socket) = (datagram.remote, datagram.socket)
+        channel.handle(datagram, for: id, now: now)
+        guard connectionByAddress[remote] != id, channel.knows(remote, on: socket, of: id) else { return }
+        // A connection has few addresses.
+        var known = addressesOf[id] ?? []
+        if known.count >= 16 { connectionByAddress.removeValue(forKey: known.removeFirst()) }
+        known.append(remote)
+        addressesOf[id] = known
+        connectionByAddress[remote] = id
     }
 
     private func handleTimeout(ofChannel id: String) {

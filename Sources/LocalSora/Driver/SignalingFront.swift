@@ -129,15 +129,16 @@ actor SignalingFront {
         }
         let connection = FrontConnection(
             stream: stream, tcp: tcp, isForAPI: isForAPI, random: random.split(), loop: loop,
-            limits: .init(
-                patience: configuration.connectTimeout, messagesPerSecond: configuration.maximumMessagesPerSecond))
-        if fault != nil {
-            connection.fault = .silent
-        } else {
+            limits: .init(configuration))
+        switch fault {
+        case .silence: connection.fault = .silent
+        case .late(_, let delay): connection.fault = .late(delay)
+        default:
             switch faults.beforeConnect(.http) {
             case .refuse(_, let code, _):
                 connection.fault = .refusedUpgrade(status: (400...599).contains(code) ? Int(code) : 503)
             case .silence: connection.fault = .silentUpgrade
+            case .late(_, let delay): connection.fault = .lateUpgrade(delay)
             default: break
             }
         }
@@ -224,10 +225,24 @@ actor SignalingFront {
         case .refuse(_, let code, let reason):
             return refuse(connection, code: code, reason: reason, channel: connect.channelID)
         case .silence: return
+        case .late(_, let delay):
+            let key = ObjectIdentifier(connection)
+            loop.scheduleTimer(at: loop.now + delay) { [weak self] in
+                self?.assumeIsolated { front in
+                    guard let connection = front.connections[key] else { return }
+                    front.judge(connect, of: connection)
+                }
+            }
+            return
         case .redirect(let location):
             return redirect(connection, to: location ?? signalingURL, channel: connect.channelID)
         default: break
         }
+        judge(connect, of: connection)
+    }
+
+    /// Decides about a sound `connect`.
+    private func judge(_ connect: ConnectMessage, of connection: FrontConnection) {
         if let location = configuration.redirectLocation {
             return redirect(connection, to: location, channel: connect.channelID)
         }
@@ -287,9 +302,9 @@ actor SignalingFront {
         connection.connectionID = id
         connection.mediaLoop = media
         sessions[id] = connection
-        let kinds = faults.afterConnect(
-            channelID: admission.connect.channelID, clientID: admission.connect.clientID, connectionID: id.rawValue)
-        toMedia(media) { $0.join(admission, faults: kinds) }
+        let active = faults.afterConnect(
+            channelID: admission.connect.channelID, clientID: admission.grant.clientID, connectionID: id.rawValue)
+        toMedia(media) { $0.join(admission, faults: active) }
     }
 
     private func refuse(

@@ -18,13 +18,8 @@ extension Fault {
             }
             let key = String(part[..<equals])
             let value = String(part[part.index(after: equals)...])
-            if let number = Int64(value) {
-                object[key] = .integer(number)
-            } else if let number = Double(value), number.isFinite {
-                object[key] = .double(number)
-            } else {
-                object[key] = .string(value)
-            }
+            guard object[key] == nil else { throw ParseError(description: "key '\(key)' is given twice") }
+            object[key] = .string(value)
         }
         try self.init(json: object)
     }
@@ -51,6 +46,10 @@ extension Fault {
         case "silence": return .silence(try stage(&fields))
         case "redirect": return .redirect(to: try fields.text("location"))
         case "network":
+            let parts = (up: try fields.object("upload"), down: try fields.object("download"))
+            if parts.up != nil || parts.down != nil {
+                return .network(upload: try conditions(of: parts.up), download: try conditions(of: parts.down))
+            }
             let conditions = try conditions(&fields)
             let still = NetworkConditions()
             switch try fields.text("direction") ?? "both" {
@@ -62,6 +61,13 @@ extension Fault {
         case "delay":
             guard let delay = try fields.milliseconds("delay_ms") else {
                 throw ParseError(description: "key 'delay_ms' is missing")
+            }
+            if fields.has("stage") {
+                let stage = try stage(&fields)
+                guard [.tcp, .http, .connect].contains(stage) else {
+                    throw ParseError(description: "stage '\(stage.rawValue)' has no answer to delay: use types")
+                }
+                return .late(stage, by: delay)
             }
             return .delayMessages(types: try fields.list("types"), by: delay)
         case "drop": return .dropMessages(types: try fields.list("types"))
@@ -89,6 +95,14 @@ extension Fault {
         return stage
     }
 
+    private static func conditions(of part: JSONObject?) throws(ParseError) -> NetworkConditions {
+        guard let part else { return NetworkConditions() }
+        var fields = FaultFields(part)
+        let conditions = try conditions(&fields)
+        try fields.finish()
+        return conditions
+    }
+
     private static func conditions(_ fields: inout FaultFields) throws(ParseError) -> NetworkConditions {
         var conditions = NetworkConditions()
         conditions.delay = try fields.milliseconds("delay_ms") ?? .zero
@@ -111,6 +125,8 @@ extension Fault {
                 "reason": .string(reason),
             ]
         case .silence(let stage): object = ["fault": "silence", "stage": .string(stage.rawValue)]
+        case .late(let stage, let delay):
+            object = ["fault": "delay", "stage": .string(stage.rawValue), "delay_ms": delay.json]
         case .redirect(let location):
             object = ["fault": "redirect"]
             object.set("location", location)
@@ -170,11 +186,21 @@ private struct FaultFields {
         return value.isNull ? nil : value
     }
 
+    func has(_ key: String) -> Bool { !(rest[key]?.isNull ?? true) }
+
+    mutating func object(_ key: String) throws(Fault.ParseError) -> JSONObject? {
+        guard let value = take(key) else { return nil }
+        guard let object = value.objectValue else {
+            throw Fault.ParseError(description: "key '\(key)' is not an object")
+        }
+        return object
+    }
+
     mutating func text(_ key: String) throws(Fault.ParseError) -> String? {
         switch take(key) {
         case nil: return nil
         case .string(let text): return text
-        // Ids and reasons may look like numbers on the command line.
+        // Ids may be numbers in JSON that people write.
         case .integer(let number): return String(number)
         default: throw Fault.ParseError(description: "key '\(key)' is not a text")
         }
@@ -182,7 +208,9 @@ private struct FaultFields {
 
     mutating func number(_ key: String) throws(Fault.ParseError) -> Double? {
         guard let value = take(key) else { return nil }
-        guard let number = value.doubleValue, number >= 0, number < 1e12 else {
+        // On the command line everything is text.
+        guard let number = value.doubleValue ?? value.stringValue.flatMap(Double.init), number >= 0, number < 1e12
+        else {
             throw Fault.ParseError(description: "key '\(key)' is not a number from 0")
         }
         return number

@@ -44,15 +44,20 @@ public struct Fault: Sendable, Equatable {
         case refuse(Stage, code: UInt16 = 4490, reason: String = "INTERNAL-ERROR")
         /// Says nothing any more from a stage on, but keeps the socket open.
         case silence(Stage)
+        /// Answers a stage late: `tcp` reads nothing for a while, `http` answers the WebSocket upgrade late, `connect`
+        /// takes its time before it looks at the message. The others have messages to delay.
+        case late(Stage, by: Duration)
         /// Answers `connect` with a redirect to this URL; nil: to this server, which makes a loop.
         case redirect(to: String?)
-        /// Impairs media and data of a connection, from its first packet on.
+        /// Impairs media and data of a connection, from its first packet on. A direction whose conditions are the
+        /// default stays as other faults left it; both default make the network good again.
         case network(upload: NetworkConditions, download: NetworkConditions)
         /// Delays signaling messages of these types (`offer`, `switched`, `notify`, …); empty: all types.
         case delayMessages(types: [String], by: Duration)
-        /// Never sends signaling messages of these types.
+        /// Never sends signaling messages of these types; empty: all types.
         case dropMessages(types: [String])
-        /// Ends the connection in order, some time after it is up.
+        /// Ends the connection in order, some time after it is up. A code that no close frame may carry (1006 above
+        /// all) cuts the TCP connection, which is how a client sees that code; 1005 sends a frame without a code.
         case close(after: Duration, code: UInt16, reason: String)
         /// Cuts the WebSocket's TCP connection, some time after the connection is up.
         case reset(after: Duration)

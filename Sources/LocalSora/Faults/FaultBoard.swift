@@ -13,7 +13,7 @@ final class FaultBoard: Sendable {
         var entries: [Entry] = []
         var nextNumber = 1
         /// Faults of single connections' signaling messages, by connection id.
-        var messages: [String: [Fault.Kind]] = [:]
+        var messages: [String: [ActiveFault]] = [:]
     }
     private let state = Mutex(State())
     private static let limit = 1000
@@ -38,7 +38,9 @@ final class FaultBoard: Sendable {
         state.withLock { state in
             let before = state.entries.count
             state.entries.removeAll { number == nil || $0.number == number }
-            if number == nil { state.messages.removeAll() }
+            for id in Array(state.messages.keys) {
+                state.messages[id]?.removeAll { number == nil || $0.number == number }
+            }
             return before - state.entries.count
         }
     }
@@ -58,7 +60,7 @@ final class FaultBoard: Sendable {
         take { fault in
             guard fault.channelID == nil, fault.clientID == nil, fault.connectionID == nil else { return false }
             return fault.kind.stage == stage
-        }.first
+        }.first?.kind
     }
 
     /// The faults of the stage `connect`, of which the first decides.
@@ -67,11 +69,11 @@ final class FaultBoard: Sendable {
             guard Self.matches(fault, channelID: channelID, clientID: clientID, connectionID: nil) else { return false }
             if case .redirect = fault.kind { return true }
             return fault.kind.stage == .connect
-        }.first
+        }.first?.kind
     }
 
     /// All faults for a connection that is being admitted.
-    func afterConnect(channelID: String, clientID: String?, connectionID: String) -> [Fault.Kind] {
+    func afterConnect(channelID: String, clientID: String?, connectionID: String) -> [ActiveFault] {
         take(all: true) { fault in
             guard Self.matches(fault, channelID: channelID, clientID: clientID, connectionID: connectionID)
             else { return false }
@@ -85,24 +87,24 @@ final class FaultBoard: Sendable {
             && (fault.connectionID == nil || fault.connectionID == connectionID)
     }
 
-    private func take(all: Bool = false, _ matches: (Fault) -> Bool) -> [Fault.Kind] {
+    private func take(all: Bool = false, _ matches: (Fault) -> Bool) -> [ActiveFault] {
         state.withLock { state in
-            var kinds: [Fault.Kind] = []
-            for index in state.entries.indices where all || kinds.isEmpty {
+            var taken: [ActiveFault] = []
+            for index in state.entries.indices where all || taken.isEmpty {
                 let entry = state.entries[index]
                 guard entry.remaining ?? 1 > 0, matches(entry.fault) else { continue }
                 state.entries[index].remaining = entry.remaining.map { $0 - 1 }
-                kinds.append(entry.fault.kind)
+                taken.append(ActiveFault(number: entry.number, kind: entry.fault.kind))
             }
-            return kinds
+            return taken
         }
     }
 
     // MARK: Signaling messages
 
-    func setMessageFaults(_ kinds: [Fault.Kind], of connectionID: String) {
-        guard !kinds.isEmpty else { return }
-        state.withLock { $0.messages[connectionID, default: []] += kinds }
+    func addMessageFaults(_ faults: [ActiveFault], of connectionID: String) {
+        guard !faults.isEmpty else { return }
+        state.withLock { $0.messages[connectionID, default: []] += faults }
     }
 
     func forget(_ connectionID: String) {
@@ -111,11 +113,9 @@ final class FaultBoard: Sendable {
 
     /// What becomes of a message. Nil: nothing unusual.
     func actions(for message: ScriptedMessage) -> [ScriptAction]? {
-        let kinds = state.withLock { $0.messages[message.connectionID] }
-        guard let kinds else { return nil }
-        for kind in kinds {
-            switch kind {
-            case .dropMessages(let types) where types.contains(message.type): return [.drop]
+        for fault in state.withLock({ $0.messages[message.connectionID] }) ?? [] {
+            switch fault.kind {
+            case .dropMessages(let types) where types.isEmpty || types.contains(message.type): return [.drop]
             case .delayMessages(let types, let delay) where types.isEmpty || types.contains(message.type):
                 return [.delay(delay)]
             default: continue
@@ -125,11 +125,17 @@ final class FaultBoard: Sendable {
     }
 }
 
+/// A fault that has met a connection, with its number on the board.
+struct ActiveFault: Sendable {
+    var number: Int
+    var kind: Fault.Kind
+}
+
 extension Fault.Kind {
     /// Where it refuses or falls silent.
     var stage: Fault.Stage? {
         switch self {
-        case .refuse(let stage, _, _), .silence(let stage): stage
+        case .refuse(let stage, _, _), .silence(let stage), .late(let stage, _): stage
         default: nil
         }
     }
@@ -138,8 +144,15 @@ extension Fault.Kind {
     var isOfConnection: Bool {
         switch self {
         case .refuse(let stage, _, _), .silence(let stage): stage == .answer || stage == .media
-        case .redirect: false
+        case .redirect, .late: false
         default: true
+        }
+    }
+
+    var isOfNetwork: Bool {
+        switch self {
+        case .network, .silence(.media): true
+        default: false
         }
     }
 

@@ -6,23 +6,17 @@ import SoraWire
 // Faults of connections that have been admitted.
 
 extension MediaLoop {
-    /// Takes note of a new connection's faults, before it gets its offer.
-    func prepare(_ kinds: [Fault.Kind], for id: ConnectionID) {
-        guard !kinds.isEmpty else { return }
-        connectionFaults[id] = kinds
-        let messages = kinds.filter(\.isOfMessages)
-        if !messages.isEmpty { faults.setMessageFaults(messages, of: id.rawValue) }
-        for kind in kinds {
-            switch kind {
-            case .network(let upload, let download): impair(id, upload: upload, download: download)
-            case .silence(.media): impair(id, upload: .dead, download: .dead)
-            default: break
-            }
-        }
+    /// Takes note of faults that met a connection: a new one before it gets its offer, or one that is there.
+    func prepare(_ active: [ActiveFault], for id: ConnectionID) {
+        guard !active.isEmpty else { return }
+        connectionFaults[id, default: []] += active
+        faults.addMessageFaults(active.filter(\.kind.isOfMessages), of: id.rawValue)
+        if active.contains(where: \.kind.isOfNetwork) { updateNetwork(of: id) }
     }
 
     /// Puts a fault into force for the connections that are there. Returns how many it met.
-    func apply(_ fault: Fault) -> Int {
+    func apply(_ fault: Fault, number: Int) -> Int {
+        let active = ActiveFault(number: number, kind: fault.kind)
         var count = 0
         for (id, watch) in watches.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
             guard count < fault.times ?? .max,
@@ -30,27 +24,42 @@ extension MediaLoop {
                     fault, channelID: watch.channelID, clientID: watch.clientID, connectionID: id.rawValue)
             else { continue }
             count += 1
-            prepare([fault.kind], for: id)
+            prepare([active], for: id)
             if let channel = channelOf[id] {
                 if fault.kind.isOfMessages { watchMessages(of: channel) }
-                if watch.isAnnounced { begin(fault.kind, for: id, in: channel) }
+                if watch.isAnnounced { begin(active, for: id) }
             }
         }
         return count
     }
 
-    private func impair(_ id: ConnectionID, upload: Fault.NetworkConditions, download: Fault.NetworkConditions) {
+    /// The network that all faults of a connection make together: of each direction the last word counts.
+    private func updateNetwork(of id: ConnectionID) {
+        let good = Fault.NetworkConditions()
+        var (up, down) = (good, good)
+        for fault in connectionFaults[id] ?? [] {
+            switch fault.kind {
+            case .network(good, good): (up, down) = (good, good)
+            case .network(let upload, let download):
+                if upload != good { up = upload }
+                if download != good { down = download }
+            case .silence(.media): (up, down) = (.dead, .dead)
+            default: break
+            }
+        }
         if impairments[id] != nil {
-            impairments[id]?.change(upload: upload, download: download)
-        } else {
-            impairments[id] = Impairment(upload: upload, download: download, random: random.split())
+            impairments[id]?.change(upload: up, download: down)
+        } else if up != good || down != good {
+            impairments[id] = Impairment(upload: up, download: down, random: random.split())
         }
     }
 
-    /// Takes networks and delays of existing connections back.
-    func endFaults() {
-        for id in Array(impairments.keys) { impairments[id]?.change(upload: .init(), download: .init()) }
-        connectionFaults.removeAll()
+    /// Takes one fault of all present connections back, or all of them: networks, messages and what is yet to come.
+    func endFaults(_ number: Int?) {
+        for id in Array(connectionFaults.keys) {
+            connectionFaults[id]?.removeAll { number == nil || $0.number == number }
+            if impairments[id] != nil { updateNetwork(of: id) }
+        }
     }
 
     func forgetFaults(of id: ConnectionID) {
@@ -58,52 +67,60 @@ extension MediaLoop {
         if connectionFaults.removeValue(forKey: id) != nil { faults.forget(id.rawValue) }
     }
 
-    /// Whether a fault makes the server ignore this message.
-    func isDeaf(_ id: ConnectionID, to text: String) -> Bool {
-        connectionFaults[id]?.contains(.silence(.answer)) ?? false
+    /// Whether a fault makes the server ignore what this client says.
+    func isDeaf(to id: ConnectionID) -> Bool {
+        connectionFaults[id]?.contains { $0.kind == .silence(.answer) } ?? false
     }
 
     /// The answer is in: faults of that stage happen.
-    func answered(_ id: ConnectionID, in channel: Channel) {
-        for case .refuse(.answer, let code, let reason) in connectionFaults[id] ?? [] {
-            later(.zero, id) { $0.disconnect(id, code: code, reason: reason, now: $1) }
+    func answered(_ id: ConnectionID) {
+        for fault in connectionFaults[id] ?? [] {
+            guard case .refuse(.answer, let code, let reason) = fault.kind else { continue }
+            later(.zero, id, fault.number) { $0.disconnect(id, code: code, reason: reason, now: $1) }
         }
     }
 
     /// The connection is up: its timed faults begin.
-    func beginFaults(of id: ConnectionID, in channel: Channel) {
-        for kind in connectionFaults[id] ?? [] { begin(kind, for: id, in: channel) }
+    func beginFaults(of id: ConnectionID) {
+        for fault in connectionFaults[id] ?? [] { begin(fault, for: id) }
     }
 
-    private func begin(_ kind: Fault.Kind, for id: ConnectionID, in channel: Channel) {
-        switch kind {
+    private func begin(_ fault: ActiveFault, for id: ConnectionID) {
+        let number = fault.number
+        switch fault.kind {
         case .refuse(.media, let code, let reason):
-            later(.zero, id) { $0.disconnect(id, code: code, reason: reason, now: $1) }
+            later(.zero, id, number) { $0.disconnect(id, code: code, reason: reason, now: $1) }
         case .close(let after, let code, let reason):
-            later(after, id) { $0.disconnect(id, code: code, reason: reason, now: $1) }
+            later(after, id, number) { $0.disconnect(id, code: code, reason: reason, now: $1) }
         case .reset(let after):
-            later(after, id) { channel, _ in channel.emit(.resetWebSocket(id)) }
+            later(after, id, number) { channel, _ in channel.emit(.resetWebSocket(id)) }
         case .vanish(let after):
             loop.scheduleTimer(at: loop.now + after) { [weak self] in
                 self?.assumeIsolated { media in
-                    guard media.watches[id] != nil else { return }
-                    media.impair(id, upload: .dead, download: .dead)
+                    guard media.isInForce(number, for: id) else { return }
+                    media.prepare([ActiveFault(number: number, kind: .silence(.media))], for: id)
                 }
             }
         case .closeDataChannel(let label, let after):
-            later(after, id) { channel, now in
+            later(after, id, number) { channel, now in
                 guard let member = channel.members[id], let open = member.openChannel(label) else { return }
                 member.peer.closeDataChannel(open.stream, now: now)
                 channel.drain(member, now: now)
             }
-        case .refuse, .silence, .redirect, .network, .delayMessages, .dropMessages: break
+        case .refuse, .silence, .late, .redirect, .network, .delayMessages, .dropMessages: break
         }
     }
 
-    private func later(_ delay: Duration, _ id: ConnectionID, _ body: @escaping @Sendable (Channel, Instant) -> Void) {
+    private func isInForce(_ number: Int, for id: ConnectionID) -> Bool {
+        connectionFaults[id]?.contains { $0.number == number } ?? false
+    }
+
+    private func later(
+        _ delay: Duration, _ id: ConnectionID, _ number: Int, _ body: @escaping @Sendable (Channel, Instant) -> Void
+    ) {
         loop.scheduleTimer(at: loop.now + delay) { [weak self] in
             self?.assumeIsolated { media in
-                guard let channel = media.channelOf[id] else { return }
+                guard let channel = media.channelOf[id], media.isInForce(number, for: id) else { return }
                 body(channel, media.loop.now)
                 media.flush(channel)
             }
@@ -116,7 +133,7 @@ extension MediaLoop {
             guard let channel = channelOf[id] else { continue }
             while let datagram = impairments[id]?.receiveDown(now: now) { send(datagram) }
             while let datagram = impairments[id]?.receiveUp(now: now) {
-                channel.handle(datagram, for: id, now: now)
+                deliver(datagram, to: id, in: channel, now: now)
             }
             flush(channel)
         }

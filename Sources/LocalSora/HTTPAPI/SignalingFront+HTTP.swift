@@ -124,7 +124,7 @@ extension SignalingFront {
         guard let number = faults.add(fault) else { return nil }
         var count = 0
         if fault.kind.isOfConnection {
-            for media in mediaLoops { count += await media.apply(fault) }
+            for media in mediaLoops { count += await media.apply(fault, number: number) }
             if count > 0 { faults.use(number, count) }
         }
         return (number, count)
@@ -133,9 +133,7 @@ extension SignalingFront {
     /// Takes faults back: one, or all. Returns how many.
     func removeFaults(_ number: Int?) async -> Int {
         let count = faults.remove(number)
-        if number == nil {
-            for media in mediaLoops { await media.endFaults() }
-        }
+        for media in mediaLoops { await media.endFaults(number) }
         return count
     }
 }

@@ -73,6 +73,9 @@ struct ServerSnapshot: Sendable {
         }
         func gauge(_ name: String, _ help: String, _ value: Int) { metric(name, "gauge", help, [("", Double(value))]) }
 
+        // Backslash, quote and line feed are escaped in label values (exposition format 0.0.4).
+        let escaped = version.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+        metric("build_info", "gauge", "The version that clients are told.", [("version=\"\(escaped)\"", 1)])
         metric("uptime_seconds", "gauge", "Seconds since the start.", [("", uptime)])
         gauge("channels", "Channels with a connection.", channels)
         metric(

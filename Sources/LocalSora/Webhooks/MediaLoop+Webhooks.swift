@@ -15,7 +15,6 @@ extension MediaLoop {
         watches[id] = ConnectionWatch(
             channelID: channel.id, clientID: admission.grant.clientID,
             client: SoraClientInformation(admission.connect), eventMetadata: admission.eventMetadata)
-        if connectionFaults[id]?.contains(where: \.isOfMessages) ?? false { watchMessages(of: channel) }
         if sessionWatches[channel.id] == nil {
             sessionWatches[channel.id] = SessionWatch(createdAt: now)
             counters.createdSessions += 1
@@ -26,7 +25,7 @@ extension MediaLoop {
     /// Counts what the log is told.
     func note(_ event: ServerEvent, in channel: Channel) {
         switch event.kind {
-        case .answered: answered(ConnectionID(event.connectionID), in: channel)
+        case .answered: answered(ConnectionID(event.connectionID))
         case .messageRelayed: counters.relayedMessages += 1
         case .messageDropped: counters.droppedMessages += 1
         case .rpc: counters.rpcCalls += 1
@@ -45,7 +44,7 @@ extension MediaLoop {
             counters.successfulClients[client, default: 0] += 1
             watches[id]?.isAnnounced = true
             list(event.record)
-            beginFaults(of: id, in: channel)
+            beginFaults(of: id)
         case .updated: counters.updatedConnections += 1
         case .destroyed:
             counters.destroyedConnections += 1

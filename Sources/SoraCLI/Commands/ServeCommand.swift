@@ -71,6 +71,10 @@ enum ServeCommand {
     private static let limits: [OptionDefinition] = [
         .value("max-connections", "number", default: "1000", "Connections in one channel."),
         .value("max-sockets", "number", default: "10000", "Open TCP connections."),
+        .value("max-channels", "number", default: "10000", "Channels on one event loop."),
+        .value("max-signaling-rate", "number", default: "100", "Signaling messages of one client in a second."),
+        .value("max-message-size", "bytes", default: "262144", "One data channel message."),
+        .value("connect-timeout", "seconds", default: "5", "For a whole request, or connect, after TCP is up."),
         .value("max-waiting-sockets", "number", default: "1000", "TCP connections of one address before connect."),
         .value("fault", "description", isRepeatable: true, "Something to go wrong on purpose."),
         .value("seed", "number", "Makes identifiers repeatable."),
@@ -167,6 +171,11 @@ enum ServeCommand {
         configuration.maximumSockets = try arguments.integer("max-sockets", in: 1...1_000_000) ?? 10_000
         configuration.maximumWaitingSocketsPerAddress =
             try arguments.integer("max-waiting-sockets", in: 1...1_000_000) ?? 1000
+        configuration.maximumChannels = try arguments.integer("max-channels", in: 1...1_000_000) ?? 10_000
+        configuration.maximumMessagesPerSecond = try arguments.integer("max-signaling-rate", in: 1...1_000_000) ?? 100
+        configuration.maximumMessageSize =
+            try arguments.integer("max-message-size", in: 1_200...1_073_741_824) ?? configuration.maximumMessageSize
+        configuration.connectTimeout = try seconds(arguments, "connect-timeout") ?? configuration.connectTimeout
         configuration.faults = try arguments.strings("fault").map { text in
             do {
                 return try Fault(parsing: text)

@@ -205,6 +205,11 @@ package final class ICEAgent {
         }
     }
 
+    /// Whether this address was signalled or has sent an authentic check: where the peer may be.
+    package func knows(_ remote: SocketAddress, on socket: SocketID) -> Bool {
+        checklist.index(path: .socket(socket), remote: remote) != nil
+    }
+
     /// Takes a datagram from a local socket: STUN is acted upon, application data is returned.
     ///
     /// Returns the application data of a datagram that came from the peer, straight or relayed (then

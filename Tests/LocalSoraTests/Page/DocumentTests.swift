@@ -56,5 +56,14 @@ import Testing
         #expect(configuration.maximumConnectionsPerChannel == 1000)
         #expect(configuration.maximumChannels == 10_000)
         #expect(configuration.answerTimeout == .seconds(30))
+        #expect(configuration.silenceTimeout == .seconds(60))
+        #expect(configuration.maximumSignalingMessageSize == 1 << 20)
+        #expect(configuration.maximumBufferedSignalingBytes == 4 << 20)
+        #expect(configuration.maximumRequestHeadSize == 16 << 10)
+        #expect(configuration.maximumRequestBodySize == 1 << 20)
+        #expect(configuration.maximumMessageSize == 256 << 10)
+        #expect(configuration.maximumBufferedMessageBytes == 8 << 20)
+        #expect(configuration.maximumDataMessagesPerSecond == 50_000)
+        #expect(configuration.maximumDataBytesPerSecond == 256 << 20)
     }
 }
