@@ -112,16 +112,24 @@ let modules: [Module] = [
             "SoraSCTP", "SoraSecureTransport", "COpenSSL",
         ],
         usesForMedia: ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus"], testUses: ["LocalSora"]),
+    Module(
+        name: "SoraLoad",
+        uses: [
+            "SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraSDP", "SoraICE", "SoraRTP",
+            "SoraSCTP", "SoraSecureTransport",
+        ], testUses: ["LocalSora"]),
     // Floor 4: the command.
     Module(
         name: "SoraCLI",
-        uses: ["Sora", "LocalSora", "SoraDiagnostics", "SoraDevices", "SoraFrames"],
-        kind: .executable),
+        uses: [
+            "Sora", "LocalSora", "SoraDiagnostics", "SoraLoad", "SoraDevices", "SoraFrames", "SoraMessages",
+            "SoraNetwork",
+        ], kind: .executable),
     Module(
         name: "SoraBenchmarks",
         uses: [
             "SoraWire", "SoraPeer", "SoraNetwork", "SoraHTTP", "SoraMessages", "SoraSCTP", "SoraRTP", "SoraICE",
-            "SoraSDP", "SoraSecureTransport", "LocalSora", "Sora",
+            "SoraSDP", "SoraSecureTransport", "SoraLoad", "LocalSora", "Sora",
         ], kind: .executable, hasTests: false),
     Module(name: "TestSupport", uses: ["SoraWire", "SoraEmulator", "CDtlsTestClock"], kind: .support, hasTests: false),
 ]

@@ -20,7 +20,8 @@ enum Tool {
         #if Media
         commands += [PublishCommand.definition, WatchCommand.definition]
         #endif
-        commands += [MessageCommand.definition, RPCCommand.definition, DoctorCommand.definition, SDPCommand.definition]
+        commands += [MessageCommand.definition, RPCCommand.definition, LoadCommand.definition]
+        commands += [DoctorCommand.definition, SDPCommand.definition]
         #if Media
         commands.append(DemoCommand.definition)
         #endif

@@ -94,6 +94,12 @@ import Testing
         #expect(throws: CommandFailure.self) { try read("--config", "/nowhere.conf") }
     }
 
+    @Test func certificateHasAShortAndALongName() throws {
+        let files = ServerConfiguration.TransportSecurity.files(certificate: "c.pem", key: "k.pem")
+        #expect(try configuration("--cert", "c.pem", "--key", "k.pem").transportSecurity == files)
+        #expect(try configuration("--tls-cert", "c.pem", "--tls-key", "k.pem").transportSecurity == files)
+    }
+
     @Test func turnNeedsItsCredentials() throws {
         let configuration = try configuration(
             "--turn", "turn:10.0.0.1:3478", "--turn", "turns:10.0.0.1:5349", "--turn-user", "u", "--turn-password", "p",
@@ -110,6 +116,7 @@ import Testing
     @Test func wrongCombinationsSayWhatBelongsTogether() {
         #expect(complaint("--tls-cert", "c.pem").contains("belong together"))
         #expect(complaint("--tls-key", "k.pem").contains("belong together"))
+        #expect(complaint("--cert", "c.pem").contains("belong together"))
         #expect(complaint("--tls-self-signed", "--tls-cert", "c.pem").contains("makes a certificate"))
         #expect(complaint("--fault", "fault=flood").contains("there is no fault 'flood'"))
         #expect(complaint("--spotlight-number", "9").contains("9"))

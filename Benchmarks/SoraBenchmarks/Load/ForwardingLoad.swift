@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import SoraLoad
 import SoraMessages
 import SoraNetwork
 import SoraSecureTransport
@@ -94,7 +95,7 @@ struct ForwardingLoad {
         let used = server.cpuSeconds - cpu
         var alive = 0
         for member in members {
-            let channels = await member.node.openChannels
+            let channels = await member.node?.openChannels ?? 0
             if await member.end == nil, channels > 0 { alive += 1 }
         }
         Report.emit(
@@ -202,13 +203,19 @@ struct ForwardingLoad {
         defer { server.stop() }
         try await listening(port, server)
         let (publishers, viewers) = try await setUp(port)
-        let result = try await measure(server, publishers.map(\.node), viewers.map(\.node))
+        let result = try await measure(server, await nodes(of: publishers), await nodes(of: viewers))
         // To the end they answer what the server says.
         for member in publishers + viewers {
             if let end = await member.end { throw ServerProcess.Failure(description: "a member was lost: \(end)") }
         }
         for member in publishers + viewers { await member.leave() }
         return result
+    }
+
+    private func nodes(of members: [SoraMember]) async -> [LoadNode] {
+        var nodes: [LoadNode] = []
+        for member in members { if let node = await member.node { nodes.append(node) } }
+        return nodes
     }
 
     /// - Parameter bitrate: nil: messaging alone.
@@ -229,9 +236,9 @@ struct ForwardingLoad {
             connect.dataChannelSignaling = true
             connect.dataChannels = [DataChannelDefinition(label: "#load", direction: .sendrecv)]
         }
-        let member = SoraMember(loop: loops[index % loops.count], certificate: certificate)
-        try await member.join(
-            host: "127.0.0.1", port: port, address: address, connect, bufferSize: bitrate == nil ? 64 << 10 : 1 << 20)
+        let member = SoraMember(
+            loop: loops[index % loops.count], certificate: certificate, bufferSize: bitrate == nil ? 64 << 10 : 1 << 20)
+        try await member.join("ws://127.0.0.1:\(port)/signaling", connect, address: address)
         return member
     }
 

@@ -31,6 +31,8 @@ enum ServeCommand {
         .value("loops", "number", default: "1", "Event loops, each a thread; a channel lives on one."),
         .value("tls-cert", "file", "Certificate with its chain (PEM): serves https and wss."),
         .value("tls-key", "file", "Private key of the certificate (PEM, no password)."),
+        .value("cert", "file", "The same as --tls-cert."),
+        .value("key", "file", "The same as --tls-key."),
         .flag("tls-self-signed", "Serves https and wss with a certificate made at the start, and prints it."),
         .value("tls-name", "name", isRepeatable: true, "Further name or address in the self-signed certificate."),
         .value("turn", "uri", isRepeatable: true, "TURN server that clients are told to use: turn: or turns:."),
@@ -200,7 +202,9 @@ enum ServeCommand {
         configuration.eventLoops = try arguments.integer("loops", in: 1...64) ?? 1
         configuration.redirectLocation = arguments.string("redirect")
         configuration.servesPage = !arguments.has("no-page")
-        switch (arguments.string("tls-cert"), arguments.string("tls-key"), arguments.has("tls-self-signed")) {
+        let certificate = arguments.string("tls-cert") ?? arguments.string("cert")
+        let key = arguments.string("tls-key") ?? arguments.string("key")
+        switch (certificate, key, arguments.has("tls-self-signed")) {
         case (nil, nil, false): break
         case (nil, nil, true): configuration.transportSecurity = .selfSigned(names: arguments.strings("tls-name"))
         case (let certificate?, let key?, false):

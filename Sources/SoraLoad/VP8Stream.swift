@@ -2,10 +2,10 @@ import SoraRTP
 import SoraWire
 
 /// Packets that a forwarder takes for VP8 (RFC 7741): 30 frames a second, descriptors with picture ids, key frames on
-/// request. The picture itself is filler.
-struct VP8Stream {
+/// request. The picture itself is filler, with the time of sending at its end: forwarders leave it alone.
+package struct VP8Stream {
     /// Bytes of an RTP payload, its descriptor among them.
-    static let payloadLength = 1100
+    package static let payloadLength = 1100
 
     private static let framesPerSecond = 30
     private var bitrate = 0
@@ -21,21 +21,23 @@ struct VP8Stream {
     private var timestamp = RTPTimestamp(90_000)
     private var pictureID: UInt16 = 0
 
-    mutating func start(bitrate: Int, at now: Instant) {
+    package init() {}
+
+    package mutating func start(bitrate: Int, at now: Instant) {
         self.bitrate = bitrate
         start = now
         (frames, packets, remaining) = (0, 0, 0)
         wantsKeyFrame = true
     }
 
-    mutating func stop() { start = nil }
-    mutating func makeKeyFrame() { wantsKeyFrame = true }
+    package mutating func stop() { start = nil }
+    package mutating func makeKeyFrame() { wantsKeyFrame = true }
 
     /// When the next frame is due.
-    var nextTime: Instant? { start.map { $0 + .nanoseconds(Int64(frames) * 1_000_000_000 / 30) } }
+    package var nextTime: Instant? { start.map { $0 + .nanoseconds(Int64(frames) * 1_000_000_000 / 30) } }
 
     /// The next packet that is due.
-    mutating func next(payloadType: PayloadType, now: Instant) -> RTPPacket? {
+    package mutating func next(payloadType: PayloadType, now: Instant) -> RTPPacket? {
         guard start != nil else { return nil }
         while remaining == 0 {
             guard let due = nextTime, due <= now else { return nil }
@@ -59,10 +61,10 @@ struct VP8Stream {
         }
         return RTPPacket(
             marker: remaining == 0, payloadType: payloadType, sequenceNumber: sequence, timestamp: timestamp,
-            ssrc: SSRC(1), payload: payload())
+            ssrc: SSRC(1), payload: payload(now))
     }
 
-    private func payload() -> [UInt8] {
+    private func payload(_ now: Instant) -> [UInt8] {
         // X and, on the first packet, S; then I; then a picture id of 15 bits.
         var bytes: [UInt8] = [
             isFirst ? 0x90 : 0x80, 0x80, 0x80 | UInt8(pictureID >> 8), UInt8(truncatingIfNeeded: pictureID),
@@ -72,6 +74,7 @@ struct VP8Stream {
             bytes += isKeyFrame ? [0x10, 0x40, 0, 0x9D, 0x01, 0x2A, 0x80, 0x02, 0xE0, 0x01] : [0x11, 0x40, 0]
         }
         bytes += [UInt8](repeating: 0xA5, count: Self.payloadLength - bytes.count)
+        Stamp(sequence: 0, time: now).write(to: &bytes)
         return bytes
     }
 }
