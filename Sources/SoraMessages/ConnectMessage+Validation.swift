@@ -3,6 +3,8 @@ extension ConnectMessage {
     package static let maximumIDLength = 255
     package static let maximumDataChannels = 128
     package static let maximumForwardingFilters = 64
+    /// `OPUS` and historic ones.
+    package static let audioCodecTypes = ["OPUS", "PCMU", "LYRA", "MULTIOPUS"]
 
     /// Reads and judges the first message of a client, as signaling specification 1.10 asks. Keys that
     /// are not known are kept; JSON null counts as absent, except for metadata.
@@ -85,11 +87,14 @@ extension ConnectMessage {
 
     private func validateMedia() throws(ConnectRejection) {
         if let wishes = audio?.wishes {
-            if let codec = wishes.codecType, !["OPUS", "PCMU", "LYRA", "MULTIOPUS"].contains(codec) {
+            if let codec = wishes.codecType, !Self.audioCodecTypes.contains(codec) {
                 throw ConnectRejection(reason: "INVALID-AUDIO-CODEC-TYPE")
             }
             if let rate = wishes.bitRate, !(6...510).contains(rate) {
                 throw ConnectRejection(reason: "INVALID-AUDIO-BIT-RATE")
+            }
+            if let opus = wishes.opusParams, !opus.isInRange {
+                throw ConnectRejection(reason: "INVALID-AUDIO-OPUS-PARAMS")
             }
         }
         if let wishes = video?.wishes {
@@ -99,6 +104,35 @@ extension ConnectMessage {
             if let rate = wishes.bitRate, !(1...50_000).contains(rate) {
                 throw ConnectRejection(reason: "INVALID-VIDEO-BIT-RATE")
             }
+            try validateParameters(of: wishes)
+        }
+    }
+
+    /// Codec parameters stand in the offer's `a=fmtp`, where a wrong one would end the negotiation.
+    private func validateParameters(of wishes: VideoWishes) throws(ConnectRejection) {
+        func number(_ parameters: JSONObject?, _ key: String, in range: ClosedRange<Int>) -> Bool {
+            guard let value = parameters?[key], !value.isNull else { return true }
+            return value.exactIntValue.map(range.contains) ?? false
+        }
+        func flag(_ parameters: JSONObject?, _ key: String) -> Bool {
+            guard let value = parameters?[key], !value.isNull else { return true }
+            return value.boolValue != nil
+        }
+        guard number(wishes.vp9Params, "profile_id", in: 0...3) else {
+            throw ConnectRejection(reason: "INVALID-VIDEO-VP9-PARAMS")
+        }
+        guard number(wishes.av1Params, "profile", in: 0...2) else {
+            throw ConnectRejection(reason: "INVALID-VIDEO-AV1-PARAMS")
+        }
+        var isLevel = true
+        if let level = wishes.h264Params?["profile_level_id"], !level.isNull {
+            isLevel = level.stringValue.map { $0.utf8.count == 6 && UInt32($0, radix: 16) != nil } ?? false
+        }
+        guard isLevel, flag(wishes.h264Params, "b_frame") else {
+            throw ConnectRejection(reason: "INVALID-VIDEO-H264-PARAMS")
+        }
+        guard number(wishes.h265Params, "level_id", in: 1...255), flag(wishes.h265Params, "b_frame") else {
+            throw ConnectRejection(reason: "INVALID-VIDEO-H265-PARAMS")
         }
     }
 

@@ -73,6 +73,13 @@ package struct OpusParameters: Sendable, Equatable, JSONConvertible {
     package var clockRate: Int?
     package var extra = JSONObject()
 
+    /// Whether all values are ones that the specification allows.
+    package var isInRange: Bool {
+        func fits(_ value: Int?, _ range: ClosedRange<Int>) -> Bool { value.map(range.contains) ?? true }
+        return fits(channels, 1...8) && fits(maxPlaybackRate, 8_000...48_000) && fits(minPtime, 3...120)
+            && fits(ptime, 3...120) && fits(clockRate, 8_000...48_000)
+    }
+
     package init() {}
 
     package init?(json: JSONValue) {

@@ -1,3 +1,4 @@
+import SoraICE
 import SoraMessages
 import SoraPeer
 import SoraRTP
@@ -182,6 +183,18 @@ extension Channel {
             now: now)
     }
 
+    /// Does all of them, or none if one cannot be done.
+    package func requestSpotlightLayers(_ requests: [SpotlightRequest], now: Instant) throws(OperationError) {
+        guard isSpotlight else { throw .notASpotlightChannel }
+        for request in requests {
+            _ = try receiver(request.receiver)
+            _ = try knownSender(request.sender)
+        }
+        for request in requests {
+            try requestSpotlightLayers(request.rids, receiver: request.receiver, sender: request.sender, now: now)
+        }
+    }
+
     package func resetSpotlightLayers(receiver: String, sender: String?, now: Instant) throws(OperationError) {
         guard isSpotlight else { throw .notASpotlightChannel }
         resetSpotlightLayers(of: try knownSender(sender), for: try self.receiver(receiver), now: now)
@@ -325,7 +338,8 @@ extension Channel {
             createdTime: settings.wallClockOrigin + Double((member.connectedAt ?? member.joinedAt).nanoseconds) / 1e9,
             minutes: minutes(of: member, now: now), counts: counts, webSocketIsOpen: member.webSocketIsOpen,
             isSwitched: member.isSwitched, isFocused: member.isFocused, receivedBytes: received, sentBytes: sent,
-            clientStats: member.latestStats)
+            checkingTime: member.iceTimes.total(.checking, now: now),
+            disconnectedTime: member.iceTimes.total(.disconnected, now: now), clientStats: member.latestStats)
     }
 
     func minutes(of member: Member, now: Instant) -> Int {

@@ -100,11 +100,12 @@ extension Channel {
         offer.simulcastMulticodec = false
         offer.spotlight = grant.spotlight
         offer.metadata = grant.metadata
-        // The iOS SDK cannot decode a configuration without relay (spec/signaling.md 2.3).
+        // The iOS SDK decodes no policy but `relay` (spec/signaling.md 2.3): it gets that or no configuration.
         let isIOS = member.connect.soraClient?.hasPrefix("Sora iOS SDK") ?? false
-        if !settings.iceServers.isEmpty || !isIOS {
+        let servers = grant.turn.apply(to: settings.iceServers)
+        if !servers.isEmpty || !isIOS {
             offer.config = OfferICEConfiguration(
-                iceServers: settings.iceServers, iceTransportPolicy: settings.iceTransportPolicy)
+                iceServers: servers, iceTransportPolicy: isIOS ? "relay" : settings.iceTransportPolicy)
         }
         if grant.simulcast, grant.role.sends, grant.video { offer.encodings = encodings(for: grant) }
         if grant.role.sends, grant.audio || grant.video {

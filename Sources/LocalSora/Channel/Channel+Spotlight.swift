@@ -145,3 +145,16 @@ package struct SpotlightRIDs: Sendable, Equatable {
         self.unfocus = unfocus
     }
 }
+
+/// One item of a request for several spotlight receivers.
+package struct SpotlightRequest: Sendable, Equatable {
+    package var receiver: String
+    /// Nil: all senders.
+    package var sender: String?
+    package var rids: SpotlightRIDs
+    package init(receiver: String, sender: String? = nil, rids: SpotlightRIDs) {
+        self.receiver = receiver
+        self.sender = sender
+        self.rids = rids
+    }
+}

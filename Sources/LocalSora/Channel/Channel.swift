@@ -277,7 +277,7 @@ package final class Channel {
             if member.webSocketIsOpen {
                 earliest = min(earliest, member.nextPing, member.lastHeard + settings.silenceTimeout)
             }
-            if member.isSwitched { earliest = min(earliest, member.nextStats) }
+            if member.isSwitched, member.grant.collectsClientStats { earliest = min(earliest, member.nextStats) }
         }
         return earliest
     }
@@ -308,12 +308,13 @@ package final class Channel {
             if member.nextPing <= now {
                 member.nextPing = now + settings.pingInterval
                 // Without data channels the answer to a ping carries the statistics.
-                let asksForStats = !member.grant.dataChannelSignaling && member.nextStats <= now
+                let asksForStats =
+                    !member.grant.dataChannelSignaling && member.grant.collectsClientStats && member.nextStats <= now
                 if asksForStats { member.nextStats = now + settings.statsInterval }
                 deliver(PingMessage(stats: asksForStats).json, type: "ping", to: member, over: .webSocket, now: now)
             }
         }
-        if member.isSwitched, member.nextStats <= now {
+        if member.isSwitched, member.grant.collectsClientStats, member.nextStats <= now {
             member.nextStats = now + settings.statsInterval
             deliver(
                 ["type": "req-stats"], type: "req-stats", to: member, over: .dataChannel(SystemLabel.stats), now: now)
@@ -355,8 +356,8 @@ package final class Channel {
                 dataChannelMessage(payload, isBinary: isBinary, stream: stream, from: member, now: now)
             case .dataChannelClosed(let stream): dataChannelClosed(stream, of: member, now: now)
             case .ended(let error): peerEnded(member, error: error, now: now)
-            case .iceStateChanged, .localCandidate, .gatheringFinished, .ice, .trackAdded, .trackRemoved,
-                .bufferedAmountLow:
+            case .iceStateChanged(let state): member.iceTimes.enter(state, now: now)
+            case .localCandidate, .gatheringFinished, .ice, .trackAdded, .trackRemoved, .bufferedAmountLow:
                 break
             }
         }

@@ -26,6 +26,9 @@ package struct ConnectionRecord: Sendable {
     /// Payload bytes of media and messages that the client sent us, and that we sent it.
     package var receivedBytes: UInt64
     package var sentBytes: UInt64
+    /// How long ICE has been checking, and disconnected.
+    package var checkingTime: Duration
+    package var disconnectedTime: Duration
     /// What the client reported last, as it came: an array of RTCStats.
     package var clientStats: JSONValue?
 

@@ -1,3 +1,4 @@
+import SoraICE
 import SoraMessages
 import SoraPeer
 import SoraRTP
@@ -51,6 +52,7 @@ final class Member {
     var clientReason: String?
     var endReason: (code: UInt16, reason: String)?
     var rate = MessageRate()
+    var iceTimes = ICETimes()
     var messagesReceived: UInt64 = 0
     var messagesSent: UInt64 = 0
     var messageBytesReceived: UInt64 = 0
@@ -199,72 +201,27 @@ struct MessageRate {
     }
 }
 
+/// How long a connection has been in the two bad states of ICE, for event webhooks (spec/signaling.md 9.4).
+struct ICETimes {
+    private var state = ICEState.new
+    private var since = Instant.zero
+    private var sums: [ICEState: Duration] = [:]
+
+    mutating func enter(_ next: ICEState, now: Instant) {
+        sums[state, default: .zero] += now - since
+        (state, since) = (next, now)
+    }
+
+    /// In this state until now, over all times that it was entered.
+    func total(_ wanted: ICEState, now: Instant) -> Duration {
+        sums[wanted, default: .zero] + (state == wanted ? now - since : .zero)
+    }
+}
+
 /// One data channel of one member.
 struct MemberDataChannel {
     var definition: DataChannelDefinition
     var stream: StreamID
     var isOpen = false
     var isClosed = false
-}
-
-/// What a connection is allowed and told to be, after defaults and authorization were applied to its
-/// `connect` message.
-package struct ConnectionGrant: Sendable {
-    package var role: ConnectionRole
-    package var clientID: String
-    package var bundleID: String
-    package var audio: Bool
-    package var video: Bool
-    package var audioCodec: String
-    package var videoCodec: String
-    /// kbit/s.
-    package var audioBitRate: Int?
-    package var videoBitRate: Int
-    package var simulcast: Bool
-    package var simulcastEncodings: [SimulcastEncoding]?
-    package var simulcastRequestRID: LayerRID?
-    /// What `RequestSimulcastRid` over RPC may ask for.
-    package var simulcastRPCRids: [LayerRID] = LayerRID.allCases
-    package var spotlight: Bool
-    package var spotlightRIDs = SpotlightRIDs()
-    /// Replaces the derived encodings of a spotlight sender.
-    package var spotlightEncodings: [SimulcastEncoding]?
-    package var spotlightNumber: Int
-    package var dataChannelSignaling: Bool
-    package var ignoreDisconnectWebSocket: Bool
-    package var dataChannels: [DataChannelDefinition]
-    package var forwardingFilters: [ForwardingFilter]
-    package var rpcMethods: [String]
-    /// Becomes `offer.metadata`.
-    package var metadata: JSONValue?
-    /// Becomes `authz_metadata` in notifications.
-    package var authzMetadata: JSONValue?
-    package var notifies: Bool = true
-    package var lifetime: Duration?
-
-    /// What `connect` asks for, with the server's defaults.
-    package init(_ connect: ConnectMessage, connectionID: ConnectionID, settings: ChannelSettings) {
-        role = connect.role
-        clientID = connect.clientID ?? connectionID.rawValue
-        bundleID = connect.bundleID ?? connectionID.rawValue
-        audio = connect.wantsAudio
-        video = connect.wantsVideo
-        audioCodec = connect.audio?.wishes?.codecType ?? settings.audioCodec
-        videoCodec = connect.video?.wishes?.codecType ?? settings.videoCodec
-        audioBitRate = connect.audio?.wishes?.bitRate
-        videoBitRate = connect.video?.wishes?.bitRate ?? settings.videoBitRate
-        simulcast = connect.simulcast ?? false
-        simulcastRequestRID = connect.effectiveSimulcastRequestRID
-        spotlight = connect.spotlight ?? false
-        spotlightRIDs = SpotlightRIDs(
-            focus: connect.spotlightFocusRID ?? settings.spotlightRIDs.focus,
-            unfocus: connect.spotlightUnfocusRID ?? settings.spotlightRIDs.unfocus)
-        spotlightNumber = connect.spotlightNumber ?? settings.spotlightNumber
-        dataChannelSignaling = connect.dataChannelSignaling ?? settings.dataChannelSignaling
-        ignoreDisconnectWebSocket =
-            dataChannelSignaling && (connect.ignoreDisconnectWebSocket ?? settings.ignoreDisconnectWebSocket)
-        dataChannels = dataChannelSignaling ? connect.dataChannels ?? [] : []
-        forwardingFilters = connect.effectiveForwardingFilters
-        rpcMethods = dataChannelSignaling ? settings.rpcMethods : []
-    }
 }

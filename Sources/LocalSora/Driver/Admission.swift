@@ -7,12 +7,14 @@ struct Admission: Sendable {
     let id: ConnectionID
     private(set) var connect: ConnectMessage
     private(set) var grant: ConnectionGrant
+    private let settings: ChannelSettings
     /// Goes with event webhooks.
     private(set) var eventMetadata: JSONValue?
 
     init(connect: ConnectMessage, id: ConnectionID, settings: ChannelSettings) {
         self.connect = connect
         self.id = id
+        self.settings = settings
         grant = ConnectionGrant(connect, connectionID: id, settings: settings)
     }
 
@@ -41,7 +43,7 @@ struct Admission: Sendable {
     // MARK: Auth webhook
 
     /// - Parameter answer: nil if there was none, or none that could be used.
-    mutating func apply(webhookAnswer answer: JSONObject?, settings: ChannelSettings) throws(ConnectRejection) {
+    mutating func apply(webhookAnswer answer: JSONObject?) throws(ConnectRejection) {
         guard let answer, let allowed = answer["allowed"]?.boolValue else {
             throw ConnectRejection(reason: SignalingReason.internalError)
         }
@@ -54,6 +56,7 @@ struct Admission: Sendable {
     /// Applies the keys of spec section 9.3, which override what the client asked for. Others are ignored.
     mutating func apply(_ values: JSONObject) throws(ConnectRejection) {
         var reader = GrantReader(values)
+        let before = grant
         reader.set("client_id", &grant.clientID)
         reader.set("bundle_id", &grant.bundleID)
         reader.set("audio", &grant.audio)
@@ -65,22 +68,38 @@ struct Admission: Sendable {
         reader.set("simulcast", &grant.simulcast)
         reader.set("simulcast_rid", &grant.simulcastRequestRID)
         reader.set("simulcast_request_rid", &grant.simulcastRequestRID)
-        reader.set("simulcast_encodings", &grant.simulcastEncodings)
+        reader.setEncodings("simulcast_encodings", &grant.simulcastEncodings)
         reader.set("simulcast_rpc_rids", &grant.simulcastRPCRids)
-        reader.set("rpc_methods", &grant.rpcMethods)
         reader.set("spotlight", &grant.spotlight)
         reader.set("spotlight_number", &grant.spotlightNumber)
         reader.set("spotlight_focus_rid", &grant.spotlightRIDs.focus)
         reader.set("spotlight_unfocus_rid", &grant.spotlightRIDs.unfocus)
-        reader.set("spotlight_encodings", &grant.spotlightEncodings)
+        reader.setEncodings("spotlight_encodings", &grant.spotlightEncodings)
         reader.set("data_channel_signaling", &grant.dataChannelSignaling)
+        if grant.dataChannelSignaling, !before.dataChannelSignaling {
+            // Turned on: what the client would have got, had it asked.
+            grant.dataChannels = connect.dataChannels ?? []
+            grant.rpcMethods = settings.rpcMethods
+            grant.ignoreDisconnectWebSocket = connect.ignoreDisconnectWebSocket ?? settings.ignoreDisconnectWebSocket
+        }
         reader.set("ignore_disconnect_websocket", &grant.ignoreDisconnectWebSocket)
         reader.set("data_channels", &grant.dataChannels)
+        reader.set("rpc_methods", &grant.rpcMethods)
         reader.set("signaling_notify", &grant.notifies)
+        var filter: ForwardingFilter?
+        reader.set("forwarding_filter", &filter)
+        if let filter { grant.forwardingFilters = [filter] }
         reader.set("forwarding_filters", &grant.forwardingFilters)
         reader.set("signaling_notify_metadata", &grant.authzMetadata)
         reader.set("metadata", &grant.metadata)
         reader.set("event_metadata", &eventMetadata)
+        reader.set("user_agent_stats", &grant.collectsClientStats)
+        reader.set("ipv4_address", &grant.turn.ipv4Address)
+        reader.set("ipv6_address", &grant.turn.ipv6Address)
+        reader.set("turn_fqdn", &grant.turn.domainName)
+        reader.set("turn_tls_fqdn", &grant.turn.tlsDomainName)
+        reader.set("turn_tcp_only", &grant.turn.allowsOnlyTCP)
+        reader.set("turn_tls_only", &grant.turn.allowsOnlyTLS)
         var seconds: Double?
         reader.set("connection_lifetime", &seconds)
         if let seconds, seconds > 0, seconds < 1e9 { grant.lifetime = .milliseconds(Int64(seconds * 1000)) }
@@ -88,11 +107,14 @@ struct Admission: Sendable {
         if let key = reader.mistyped {
             throw ConnectRejection(reason: "INVALID-AUTH-RESULT-" + key.uppercased().replacing("_", with: "-"))
         }
-        if !grant.dataChannelSignaling {
-            grant.ignoreDisconnectWebSocket = false
-            grant.dataChannels = []
-            grant.rpcMethods = []
+        // Opus is what is offered, under whatever historic name it is granted.
+        if grant.audioCodec != settings.audioCodec {
+            guard ConnectMessage.audioCodecTypes.contains(grant.audioCodec) else {
+                throw ConnectRejection(reason: "INVALID-AUDIO-CODEC-TYPE")
+            }
+            grant.audioCodec = settings.audioCodec
         }
+        grant.settle()
         try validate()
     }
 
@@ -154,5 +176,18 @@ private struct GrantReader {
     mutating func set<Value: JSONConvertible>(_ key: String, _ target: inout Value?) {
         guard let json = values[key], !json.isNull else { return }
         if let value = Value(json: json) { target = value } else { mistyped = mistyped ?? key }
+    }
+
+    /// Encodings name layers, each once. They are offered lowest first.
+    mutating func setEncodings(_ key: String, _ target: inout [SimulcastEncoding]?) {
+        var encodings: [SimulcastEncoding]?
+        set(key, &encodings)
+        guard let encodings else { return }
+        let rids = encodings.compactMap(\.rid).filter { LayerRID(rawValue: $0).map { $0 != .none } ?? false }
+        guard !encodings.isEmpty, Set(rids).count == encodings.count else {
+            mistyped = mistyped ?? key
+            return
+        }
+        target = encodings.sorted { ($0.rid ?? "") < ($1.rid ?? "") }
     }
 }

@@ -278,7 +278,7 @@ actor SignalingFront {
                 guard let connection = self.connections[key] else { return }
                 var admission = admission
                 do throws(ConnectRejection) {
-                    try admission.apply(webhookAnswer: answer, settings: self.settings)
+                    try admission.apply(webhookAnswer: answer)
                 } catch {
                     self.counters.webhookDenials += 1
                     self.refuse(connection, reason: error.reason, channel: admission.connect.channelID)

@@ -19,8 +19,24 @@ enum APICall: Sendable {
         for group in [listing, ending, pushing, media, spotlight, metadata, filters, statistics, faults] {
             calls.merge(group) { _, new in new }
         }
+        for (target, reason) in unsupported {
+            calls[target] = .server { _, _ throws(APIError) in throw APIError("NOT-SUPPORTED", reason) }
+        }
         return calls
     }()
+
+    /// Calls of the commercial server that make no sense here, each with why.
+    static let unsupported: [String: String] = [
+        "Sora_20221221.StartAudioStreaming": noAudioStreaming, "Sora_20221221.StopAudioStreaming": noAudioStreaming,
+        "Sora_20221221.SubscribeAudioStreamingResultPush": noAudioStreaming,
+        "Sora_20221221.UnsubscribeAudioStreamingResultPush": noAudioStreaming,
+        "Sora_20230628.ListAudioStreamingResultPushState": noAudioStreaming,
+        "Sora_20171218.GetLicense": noLicense, "Sora_20171218.UpdateLicense": noLicense,
+        "Sora_20211215.ListClusterNodes": noCluster, "Sora_20221221.InitCluster": noCluster,
+    ]
+    private static let noAudioStreaming = "the local server streams no sound to speech recognition"
+    private static let noLicense = "the local server needs no license"
+    private static let noCluster = "the local server is a single node"
 
     // MARK: Groups
 
@@ -132,6 +148,10 @@ enum APICall: Sendable {
                 receiver: try parameters.require("recv_connection_id"),
                 sender: try parameters.optional("send_connection_id"), now: now)
             return parameters.echo("channel_id", "recv_connection_id", "send_connection_id")
+        },
+        "Sora_20211215.BatchRequestSpotlightRid": .channel { channel, parameters, now throws(OperationError) in
+            try channel.requestSpotlightLayers(try parameters.spotlightRequests(), now: now)
+            return .object(parameters.object)
         },
         "Sora_20200807.FocusSpotlight": .channel { channel, parameters, now throws(OperationError) in
             try channel.focusSpotlight(try parameters.require("connection_id"), isFixed: false, now: now)

@@ -40,6 +40,23 @@ struct APIParameters: Sendable {
         return .rid(rid)
     }
 
+    /// The items of `BatchRequestSpotlightRid`. Keys that an item leaves out are those of the call.
+    func spotlightRequests() throws(OperationError) -> [SpotlightRequest] {
+        let items: [JSONObject] = try require("item_list")
+        var requests: [SpotlightRequest] = []
+        for var item in items {
+            item.append(missingFrom: object)
+            let one = APIParameters(object: item)
+            requests.append(
+                SpotlightRequest(
+                    receiver: try one.require("recv_connection_id"), sender: try one.optional("send_connection_id"),
+                    rids: SpotlightRIDs(
+                        focus: try one.require("spotlight_focus_rid"),
+                        unfocus: try one.require("spotlight_unfocus_rid"))))
+        }
+        return requests
+    }
+
     /// `data` of a push. The JavaScript SDK takes objects only (3.5).
     func pushData() throws(OperationError) -> JSONValue {
         let data: JSONObject = try require("data")

@@ -120,6 +120,10 @@ extension MediaLoop {
             "video_codec_type": .string(grant.videoCodec), "video_bit_rate": grant.videoBitRate.json,
             "minutes": record.minutes.json, "total_sent_bytes": Int(clamping: record.sentBytes).json,
             "total_received_bytes": Int(clamping: record.receivedBytes).json, "turn_transport_type": "udp",
+            "ice_connection_state": [
+                "total_checking_duration_ms": .integer(Int64(record.checkingTime.inMilliseconds)),
+                "total_disconnected_duration_ms": .integer(Int64(record.disconnectedTime.inMilliseconds)),
+            ],
         ]
         data.set("audio_bit_rate", grant.audioBitRate)
         record.counts.add(to: &data)

@@ -106,17 +106,20 @@ final class Webhooks {
         request.set("simulcast_rid", connect.simulcastRID)
         request.set("simulcast_request_rid", connect.simulcastRequestRID)
         request["spotlight"] = grant.spotlight.json
+        request.set("spotlight_number", connect.spotlightNumber)
         request.set("spotlight_focus_rid", connect.spotlightFocusRID)
         request.set("spotlight_unfocus_rid", connect.spotlightUnfocusRID)
         request["audio"] = grant.audio.json
         request["audio_codec_type"] = grant.audioCodec.json
         request.set("audio_bit_rate", grant.audioBitRate)
+        request.set("audio_opus_params", connect.audio?.wishes?.opusParams)
         request["video"] = grant.video.json
         request["video_codec_type"] = grant.videoCodec.json
         request["video_bit_rate"] = grant.videoBitRate.json
         request.set("video_vp9_params", connect.video?.wishes?.vp9Params)
         request.set("video_av1_params", connect.video?.wishes?.av1Params)
         request.set("video_h264_params", connect.video?.wishes?.h264Params)
+        request.set("video_h265_params", connect.video?.wishes?.h265Params)
         request["data_channel_signaling"] = grant.dataChannelSignaling.json
         request["ignore_disconnect_websocket"] = grant.ignoreDisconnectWebSocket.json
         request.set("data_channels", connect.dataChannels)
@@ -186,6 +189,8 @@ struct SoraClientInformation: Sendable {
     var type: String
     var raw: String?
     var version: String?
+    /// In parentheses behind the version of native libraries.
+    var shortCommit: String?
     var environment: String?
     var libwebrtc: String?
 
@@ -203,7 +208,11 @@ struct SoraClientInformation: Sendable {
         let known = Self.types.first { connect.soraClient?.hasPrefix($0.0) ?? false }
         type = known?.1 ?? "unknown"
         if let known, let raw {
-            version = raw.dropFirst(known.0.count).split(separator: " ").first.map(String.init)
+            let words = raw.dropFirst(known.0.count).split(separator: " ")
+            version = words.first.map(String.init)
+            if words.count > 1, words[1].first == "(", words[1].last == ")" {
+                shortCommit = String(words[1].dropFirst().dropLast())
+            }
         }
     }
 
@@ -211,6 +220,7 @@ struct SoraClientInformation: Sendable {
         var object: JSONObject = ["type": .string(type)]
         object.set("raw", raw)
         object.set("version", version)
+        object.set("commit_short", shortCommit)
         object.set("environment", environment)
         object.set("libwebrtc", libwebrtc)
         return .object(object)

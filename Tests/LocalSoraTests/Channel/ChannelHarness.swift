@@ -81,7 +81,9 @@ final class ChannelHarness {
         let number = UInt32(clients.count)
         let address = SocketAddress(.v4(0x0A01_0000 + number), port: 2000)
         let client = try #require(
-            SimulatedClient(id: id, address: address, videoCodecs: videoCodecs, seed: 100 + UInt64(number), now: now))
+            SimulatedClient(
+                id: id, address: address, connect: connect, videoCodecs: videoCodecs, seed: 100 + UInt64(number),
+                now: now))
         prepare(client)
         clients.append(client)
         active.append(client)

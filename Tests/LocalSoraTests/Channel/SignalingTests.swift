@@ -228,7 +228,7 @@ import Testing
             default: [.pass]
             }
         }
-        let client = try harness.join(ChannelHarness.messaging())
+        let client = try harness.join(ChannelHarness.messaging(), prepare: { $0.isStrict = false })
         harness.run(for: .seconds(1))
         #expect(client.offer == nil)
         harness.perform { $0.release("offer", now: $1) }
@@ -242,7 +242,7 @@ import Testing
     @Test func scriptDelays() throws {
         let harness = try ChannelHarness()
         harness.channel.script = { $0.type == "switched" ? [.delay(.seconds(3))] : [.pass] }
-        let client = try harness.join(ChannelHarness.messaging())
+        let client = try harness.join(ChannelHarness.messaging(), prepare: { $0.isStrict = false })
         harness.run(for: .milliseconds(2900))
         #expect(!client.isSwitched)
         harness.run(for: .milliseconds(300))
@@ -255,7 +255,7 @@ import Testing
             harness.channel.script = {
                 $0.type == type ? [cuts ? .resetWebSocket : .closeWebSocket(code: 4123, reason: "SCRIPT")] : [.pass]
             }
-            let client = try harness.join(ChannelHarness.messaging())
+            let client = try harness.join(ChannelHarness.messaging(), prepare: { $0.isStrict = false })
             harness.run(for: .seconds(2))
             #expect(client.closeFrames.map(\.code) == (cuts ? [] : [4123]))
             #expect(!client.webSocketIsOpen)

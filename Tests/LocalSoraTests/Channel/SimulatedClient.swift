@@ -7,6 +7,7 @@ import SoraSCTP
 import SoraSDP
 import SoraSecureTransport
 import SoraWire
+import Testing
 
 /// A client of a channel under test: scripted signaling over a real peer connection.
 final class SimulatedClient {
@@ -55,6 +56,14 @@ final class SimulatedClient {
 
     /// Texts for the WebSocket.
     private(set) var outgoing: [String] = []
+    /// Whether a message that spec/signaling.md does not allow fails the test. Off where a script or fault alters them.
+    var isStrict = true
+    private(set) var validator: ServerMessageValidator
+    /// See ``ServerMessageValidator/transportsAreOrdered``.
+    var transportsAreOrdered: Bool {
+        get { validator.transportsAreOrdered }
+        set { validator.transportsAreOrdered = newValue }
+    }
 
     static let certificate: DTLSCertificate? = try? DTLSCertificate.selfSigned()
 
@@ -87,8 +96,13 @@ final class SimulatedClient {
             videoCodecs: video, audioExtensions: extensions, videoExtensions: extensions)
     }
 
-    init?(id: ConnectionID, address: SocketAddress, videoCodecs: [String], seed: UInt64, now: Instant) {
+    /// - Parameter connect: what it will send, by which the offer is judged.
+    init?(
+        id: ConnectionID, address: SocketAddress, connect: ConnectMessage, videoCodecs: [String], seed: UInt64,
+        now: Instant
+    ) {
         guard let certificate = Self.certificate else { return nil }
+        validator = ServerMessageValidator(connect: connect)
         self.id = id
         self.address = address
         peer = PeerConnection(
@@ -115,7 +129,13 @@ final class SimulatedClient {
         log.append(.webSocketReset)
     }
 
+    private func judge(_ faults: @autoclosure () -> [String]) {
+        guard isStrict else { return }
+        for fault in faults() { Issue.record("\(id) got what no server sends: \(fault)") }
+    }
+
     private func receive(_ bytes: [UInt8], label: String?, now: Instant) {
+        judge(validator.faults(bytes, label: label))
         guard let json = try? JSONValue(parsing: bytes), let object = json.objectValue else {
             log.append(.data(label: label ?? "WebSocket", bytes))
             return
@@ -128,7 +148,10 @@ final class SimulatedClient {
             self.offer = offer
             for definition in offer.dataChannels ?? [] { definitions[definition.label] = definition }
             receiveOffer(offer.sdp, type: "answer", label: label, now: now)
-        case .reOffer(let offer): receiveOffer(offer.sdp, type: "re-answer", label: label, now: now)
+        case .reOffer(let offer):
+            // Nothing relates an answer to its offer, hence one at a time (3.2).
+            judge(pendingOffers.isEmpty ? [] : ["re-offer before the last one was answered"])
+            receiveOffer(offer.sdp, type: "re-answer", label: label, now: now)
         case .ping(let ping):
             if answersPings {
                 send(ping.stats == true ? ["type": "pong", "stats": []] : ["type": "pong"], label: label, now: now)
@@ -148,6 +171,9 @@ final class SimulatedClient {
         pendingOffers.append((sdp, type, label))
         if answersAutomatically { answerOldest(now: now) }
     }
+
+    /// The oldest offer is answered by the test itself.
+    func forgetOldestOffer() { if !pendingOffers.isEmpty { pendingOffers.removeFirst() } }
 
     func answerOldest(now: Instant) {
         guard !pendingOffers.isEmpty else { return }
@@ -226,12 +252,14 @@ final class SimulatedClient {
             case .senderReport(_, let ssrc, let ntp, let timestamp): senderReports[ssrc] = (ntp, timestamp)
             case .availableBitrate(let bitrate): bitrateLimits.append(bitrate)
             case .dataChannelOpened(let info):
+                if info.isRemote { judge(validator.channelFaults(info)) }
                 streams[info.label] = info.id
                 infos[info.label] = info
                 log.append(.channelOpened(info.label))
             case .dataChannelMessage(let stream, let payload, let isBinary):
-                guard let label = streams.first(where: { $0.value == stream })?.key,
-                    let definition = definitions[label],
+                guard let label = streams.first(where: { $0.value == stream })?.key else { continue }
+                judge(validator.frameFaults(label: label, payload: payload, isBinary: isBinary))
+                guard let definition = definitions[label],
                     let message = try? DataChannelFraming(label: label, compress: definition.isCompressed)
                         .message(in: .init(payload: payload, isBinary: isBinary))
                 else { continue }

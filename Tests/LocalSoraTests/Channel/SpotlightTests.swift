@@ -1,4 +1,4 @@
-import LocalSora
+@testable import LocalSora
 import SoraMessages
 import SoraPeer
 import SoraRTP
@@ -163,6 +163,45 @@ import Testing
         call(RPCMethodName.resetSpotlightRID, [:], id: 2)
         #expect(Self.layer(viewer, of: speaker) == 1)
         #expect(viewer.messages("rpc").last?["result"]?.objectValue?["channel_id"]?.stringValue == "sora")
+    }
+
+    /// `BatchRequestSpotlightRid`: all items, or none of them.
+    @Test func severalReceiversAreChangedAtOnce() throws {
+        let harness = try ChannelHarness()
+        let (viewer, a) = try Self.member(harness)
+        let (other, b) = try Self.member(harness)
+        let (speaker, c) = try Self.member(harness)
+        func request(_ json: JSONValue) throws {
+            let parameters = APIParameters(object: try #require(json.objectValue))
+            try harness.perform { try $0.requestSpotlightLayers(try parameters.spotlightRequests(), now: $1) }
+            harness.play([a, b, c], for: .seconds(1))
+        }
+        let (first, second) = (viewer.id.rawValue, other.id.rawValue)
+        try request([
+            "spotlight_focus_rid": "r2",
+            "item_list": [
+                [
+                    "recv_connection_id": .string(first), "send_connection_id": .string(speaker.id.rawValue),
+                    "spotlight_unfocus_rid": "r2",
+                ],
+                ["recv_connection_id": .string(second), "spotlight_focus_rid": "r0", "spotlight_unfocus_rid": "r1"],
+            ],
+        ])
+        #expect(Self.layer(viewer, of: speaker) == 2)
+        #expect(Self.layer(viewer, of: other) == 0)
+        #expect(Self.layer(other, of: speaker) == 1)
+        #expect(throws: OperationError.unknownConnection("X")) {
+            try request([
+                "recv_connection_id": .string(first), "spotlight_focus_rid": "r0", "spotlight_unfocus_rid": "r0",
+                "item_list": [[:], ["recv_connection_id": "X"]],
+            ])
+        }
+        harness.play([a, b, c], for: .seconds(1))
+        #expect(Self.layer(viewer, of: speaker) == 2)
+        #expect(throws: OperationError.invalidParameter("item_list")) { try request([:]) }
+        #expect(throws: OperationError.invalidParameter("spotlight_unfocus_rid")) {
+            try request(["recv_connection_id": .string(first), "spotlight_focus_rid": "r0", "item_list": [[:]]])
+        }
     }
 
     @Test func spotlightAndOrdinaryConnectionsDoNotMix() throws {

@@ -4,6 +4,7 @@ import SoraMessages
 import SoraNetwork
 import SoraPeer
 import SoraWire
+import Testing
 
 /// A client on real sockets: TCP or TLS, then HTTP or WebSocket, and for whole connections a
 /// ``SimulatedClient`` with a UDP socket. Owns an event loop, which ``close()`` stops.
@@ -20,6 +21,9 @@ actor WireClient {
     private(set) var isGone = false
     private(set) var received: [UInt8] = []
     private(set) var peer: SimulatedClient?
+    /// See ``SimulatedClient/isStrict``.
+    private let isStrict: Bool
+    private var validator = ServerMessageValidator()
     /// Where `redirect` messages pointed to.
     private(set) var redirects: [String] = []
 
@@ -32,7 +36,10 @@ actor WireClient {
     private var waiters: [(check: (isolated WireClient) -> Bool, resume: (Bool) -> Void)] = []
     private var onHandshake: ((Result<Void, Failure>) -> Void)?
 
-    init() throws { loop = try EventLoop(name: "wire-client") }
+    init(isStrict: Bool = true) throws {
+        self.isStrict = isStrict
+        loop = try EventLoop(name: "wire-client")
+    }
 
     nonisolated func close() { loop.stop() }
 
@@ -84,7 +91,10 @@ actor WireClient {
         let socket = try UDPSocket(on: loop, id: SocketID(0), address: SocketAddress(host, port: 0))
         let seed = random.next()
         let client = SimulatedClient(
-            id: ConnectionID("C\(seed)"), address: socket.localAddress, videoCodecs: ["VP8"], seed: seed, now: loop.now)
+            id: ConnectionID("C\(seed)"), address: socket.localAddress, connect: connect, videoCodecs: ["VP8"],
+            seed: seed, now: loop.now)
+        client?.isStrict = isStrict
+        client?.transportsAreOrdered = false
         udp = socket
         peer = client
         socket.onDatagrams = { batch in
@@ -172,6 +182,11 @@ actor WireClient {
             case .transmit(let bytes): stream?.write(bytes)
             case .text(let text):
                 texts.append(text)
+                if isStrict, peer == nil {
+                    for fault in validator.faults(Array(text.utf8), label: nil) {
+                        Issue.record("a client got what no server sends: \(fault)")
+                    }
+                }
                 peer?.receive(text: text, now: loop.now)
             case .closed(let end):
                 closure = (end.code, end.reason)
@@ -283,8 +298,10 @@ func withServer<Result>(
 }
 
 /// Runs `body` with a client, and stops its loop.
-func withClient<Result>(_ body: (WireClient) async throws -> Result) async throws -> Result {
-    let client = try WireClient()
+func withClient<Result>(
+    isStrict: Bool = true, _ body: (WireClient) async throws -> Result
+) async throws -> Result {
+    let client = try WireClient(isStrict: isStrict)
     defer { client.close() }
     return try await body(client)
 }

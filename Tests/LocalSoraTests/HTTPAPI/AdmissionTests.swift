@@ -57,6 +57,15 @@ import Testing
         (token(["nbf": 4_000_000_000]), "ACCESS-TOKEN-NOT-YET-VALID"),
         (token(["video_bit_rate": "much"]), "INVALID-AUTH-RESULT-VIDEO-BIT-RATE"),
         (token(["video": true, "video_codec_type": "MPEG1"]), "INVALID-VIDEO-CODEC-TYPE"),
+        (token(["audio": true, "audio_codec_type": "MP3"]), "INVALID-AUDIO-CODEC-TYPE"),
+        (token(["audio": true, "audio_bit_rate": 1000]), "INVALID-AUDIO-BIT-RATE"),
+        (token(["client_id": ""]), "INVALID-CLIENT-ID"),
+        (token(["data_channels": [["label": "x", "direction": "sendrecv"]]]), "INVALID-DATA-CHANNEL-LABEL"),
+        (token(["data_channel_signaling": false]), "NOTHING-TO-NEGOTIATE"),
+        (token(["spotlight": true, "spotlight_number": 9]), "INVALID-SPOTLIGHT-NUMBER"),
+        (token(["simulcast_encodings": [["rid": "r9"]]]), "INVALID-AUTH-RESULT-SIMULCAST-ENCODINGS"),
+        (token(["simulcast_encodings": [["rid": "r0"], ["rid": "r0"]]]), "INVALID-AUTH-RESULT-SIMULCAST-ENCODINGS"),
+        (token(["simulcast_rpc_rids": ["r7"]]), "INVALID-AUTH-RESULT-SIMULCAST-RPC-RIDS"),
     ])
     func badTokensAreRefused(token: String?, reason: String) async throws {
         let result = try await outcome(Self.connect(token)) { $0.tokenSecret = Self.secret }
@@ -105,6 +114,126 @@ import Testing
         #expect(offer["sdp"]?.stringValue?.contains("usedtx=1") == true)
     }
 
+    /// What is granted, seen in the offer. Each key of spec section 9.3 that an offer shows is set here or above.
+    @Test(
+        arguments: [
+            (
+                ["audio": true, "audio_codec_type": "OPUS", "audio_bit_rate": 32],
+                ["audio": true, "audio_bit_rate": 32]
+            ),
+            (["audio": true, "audio_codec_type": "PCMU"], ["audio_codec_type": "OPUS"]),
+            (["video": true, "video_codec_type": "VP8"], ["video": true, "video_codec_type": "VP8"]),
+            (["spotlight": true, "spotlight_number": 2, "spotlight_focus_rid": "r2"], ["spotlight": true]),
+            (["simulcast": true, "video": true, "simulcast_request_rid": "none"], ["simulcast": true]),
+            (["ignore_disconnect_websocket": true], ["ignore_disconnect_websocket": true]),
+            (["audio": true, "data_channel_signaling": false], ["data_channel_signaling": false]),
+            (["rpc_methods": ["2025.2.0/ResetSpotlightRid"]], ["rpc_methods": ["2025.2.0/ResetSpotlightRid"]]),
+            (["turn_fqdn": "turn.example.com"] as JSONObject, Self.turn("turn:turn.example.com:3478?transport=udp")),
+            (["ipv4_address": "198.51.100.9"] as JSONObject, Self.turn("turn:198.51.100.9:3478?transport=udp")),
+            (["turn_tls_only": true], ["config": ["iceServers": [], "iceTransportPolicy": "all"]]),
+            (["signaling_notify_metadata_ext": 1, "audio_streaming_language_code": "ja-JP", "future": nil], [:]),
+        ] as [(JSONObject, JSONObject)])
+    func claimsStandInTheOffer(claims: JSONObject, expected: JSONObject) async throws {
+        let result = try await outcome(Self.connect(Self.token(claims))) {
+            $0.tokenSecret = Self.secret
+            $0.turnServers = [.init(urls: ["turn:192.0.2.1:3478?transport=udp"], username: "u", credential: "p")]
+        }
+        let offer = try #require(result.offer, "\(result.reason ?? "")")
+        for member in expected.members { #expect(offer[member.key] == member.value, "\(member.key)") }
+    }
+
+    private static func turn(_ url: String) -> JSONObject {
+        [
+            "config": [
+                "iceServers": [["urls": [.string(url)], "username": "u", "credential": "p"]],
+                "iceTransportPolicy": "all",
+            ]
+        ]
+    }
+
+    /// Authorization that turns data channel signaling on gives what the client asked for with it.
+    @Test func dataChannelsComeBackWhenSignalingIsTurnedOn() async throws {
+        var connect = ChannelHarness.connect(.sendonly) {
+            $0.dataChannelSignaling = false
+            $0.dataChannels = [DataChannelDefinition(label: "#wish", direction: .sendrecv)]
+        }
+        connect.metadata = ["access_token": .string(Self.token(["data_channel_signaling": true]))]
+        let offer = try await outcome(connect) { $0.tokenSecret = Self.secret }.offer
+        let labels = offer?["data_channels"]?.arrayValue?.compactMap { $0.objectValue?["label"]?.stringValue }
+        #expect(labels == ["signaling", "notify", "push", "stats", "rpc", "#wish"])
+        #expect(offer?["rpc_methods"]?.arrayValue?.count == 5)
+    }
+
+    @Test func codecParametersOfClaimsStandInTheDescription() async throws {
+        for (codec, claims, expected) in [
+            ("VP9", ["video_vp9_params": ["profile_id": 2]], "profile-id=2"),
+            ("AV1", ["video_av1_params": ["profile": 1]], "profile=1"),
+            ("H264", ["video_h264_params": ["profile_level_id": "640c1f"]], "profile-level-id=640c1f"),
+            ("H265", ["video_h265_params": ["level_id": 120]], "level-id=120"),
+        ] as [(String, JSONObject, String)] {
+            var claims = claims
+            claims["video"] = true
+            claims["video_codec_type"] = .string(codec)
+            claims["video_bit_rate"] = 345
+            let offer = try await outcome(Self.connect(Self.token(claims))) { $0.tokenSecret = Self.secret }.offer
+            let sdp = offer?["sdp"]?.stringValue ?? ""
+            #expect(sdp.contains(expected), "\(codec)")
+            #expect(sdp.contains("b=AS:345"), "\(codec)")
+        }
+    }
+
+    /// `user_agent_stats` false: the client is never asked.
+    @Test func statisticsOfTheClientMayBeForbidden() throws {
+        for dataChannels in [true, false] {
+            let harness = try ChannelHarness()
+            let connect = ChannelHarness.connect { $0.dataChannelSignaling = dataChannels }
+            let asked = try harness.joined(connect)
+            let spared = try harness.joined(connect, grant: { $0.collectsClientStats = false })
+            harness.run(for: .seconds(65))
+            func questions(_ client: SimulatedClient) -> Int {
+                client.messages("req-stats").count + client.messages("ping").count { $0["stats"] == true }
+            }
+            #expect(questions(asked) == 2)
+            #expect(questions(spared) == 0)
+            #expect(harness.channel.hasMember(spared.id))
+        }
+    }
+
+    @Test func authorizationAltersTheTURNServers() {
+        let server = OfferICEConfiguration.Server(
+            urls: [
+                "turn:192.0.2.1:3478?transport=udp", "turn:[2001:db8::1]:3478?transport=tcp", "turns:192.0.2.1:5349",
+                "turn:turn.example:3478", "stun:192.0.2.1",
+            ], username: "u", credential: "p")
+        func urls(_ change: (inout TURNGrant) -> Void) -> [String] {
+            var grant = TURNGrant()
+            change(&grant)
+            return grant.apply(to: [server]).flatMap(\.urls)
+        }
+        #expect(urls { _ in } == server.urls)
+        #expect(
+            urls {
+                $0.ipv4Address = "198.51.100.1"
+                $0.ipv6Address = "2001:db8::9"
+            } == [
+                "turn:198.51.100.1:3478?transport=udp", "turn:[2001:db8::9]:3478?transport=tcp",
+                "turns:192.0.2.1:5349", "turn:turn.example:3478", "stun:192.0.2.1",
+            ])
+        #expect(
+            urls {
+                $0.domainName = "a.example"
+                $0.tlsDomainName = "b.example"
+            } == [
+                "turn:a.example:3478?transport=udp", "turn:a.example:3478?transport=tcp", "turns:b.example:5349",
+                "turn:a.example:3478", "stun:192.0.2.1",
+            ])
+        #expect(
+            urls { $0.allowsOnlyTCP = true } == [
+                "turn:[2001:db8::1]:3478?transport=tcp", "turns:192.0.2.1:5349", "stun:192.0.2.1",
+            ])
+        #expect(urls { $0.allowsOnlyTLS = true } == ["turns:192.0.2.1:5349", "stun:192.0.2.1"])
+    }
+
     @Test func lifetimeEndsTheConnection() async throws {
         try await withServer {
             $0.acceptsUncheckedTokens = true
@@ -142,7 +271,7 @@ import Testing
                     server.signalingURL,
                     ChannelHarness.messaging {
                         $0.metadata = ["password": "sesame"]
-                        $0.soraClient = "Sora iOS SDK 2025.2.0"
+                        $0.soraClient = "Sora C++ SDK 2025.2.0 (af01b2c3)"
                     })
                 #expect(await client.isUp())
                 #expect(await client.message("offer")?["client_id"] == "named-by-hook")
@@ -154,7 +283,8 @@ import Testing
             #expect(request["channel_id"] == "sora")
             #expect(request["client_id"] == .null)
             #expect(request["channel_connections"] == 0)
-            #expect(request["sora_client"]?.objectValue?["type"] == "sora_ios_sdk")
+            #expect(request["sora_client"]?.objectValue?["type"] == "sora_cpp_sdk")
+            #expect(request["sora_client"]?.objectValue?["commit_short"] == "af01b2c3")
             #expect(request["sora_client"]?.objectValue?["version"] == "2025.2.0")
             #expect(hook.heads.last?.headers["sora-connection-id"] == request["connection_id"]?.stringValue)
             let report = try await server.call("Sora_20171010.GetStatsReport").json.objectValue
@@ -233,6 +363,9 @@ import Testing
             let destroyed = try #require(body("connection.destroyed")?["data"]?.objectValue)
             #expect(destroyed["reason"] == "DISCONNECTED-API")
             #expect(destroyed["disconnect_api_reason"] == ["why": "test"])
+            let ice = destroyed["ice_connection_state"]?.objectValue
+            #expect(ice?["total_checking_duration_ms"]?.intValue ?? 10_000 < 10_000)
+            #expect(ice?["total_disconnected_duration_ms"] == 0)
             #expect(hook.heads.contains { $0.target == "/session" })
             #expect(hook.heads.contains { $0.target == "/event" })
         }

@@ -281,7 +281,8 @@ import Testing
                 "Sora_20160711.PushChannel", "Sora_20160711.PushClient", "Sora_20160711.PushConnection",
                 "Sora_20201120.PushChannelByRole", "Sora_20241218.RequestKeyFrame", "Sora_20251217.RequestSimulcastRid",
                 "Sora_20201005.RequestRtpStream", "Sora_20200401.PauseRtpStream", "Sora_20200401.ResumeRtpStream",
-                "Sora_20211215.RequestSpotlightRid", "Sora_20211215.ResetSpotlightRid", "Sora_20200807.FocusSpotlight",
+                "Sora_20211215.RequestSpotlightRid", "Sora_20211215.ResetSpotlightRid",
+                "Sora_20211215.BatchRequestSpotlightRid", "Sora_20200807.FocusSpotlight",
                 "Sora_20200807.FocusSpotlightFixed", "Sora_20200807.UnfocusSpotlight",
                 "Sora_20200807.ChangeSpotlightNumber", "Sora_20201124.PutSignalingNotifyMetadata",
                 "Sora_20201124.PutSignalingNotifyMetadataItem", "Sora_20230628.ListForwardingFilters",
@@ -293,6 +294,20 @@ import Testing
             ] {
                 let answer = try await server.call(name)
                 #expect(answer.json.objectValue?["error_type"] != "UNKNOWN-TARGET", "\(name)")
+            }
+        }
+    }
+
+    @Test func callsThatMakeNoSenseHereSaySo() async throws {
+        try await withServer { server in
+            for name in [
+                "Sora_20221221.StartAudioStreaming", "Sora_20221221.StopAudioStreaming",
+                "Sora_20221221.SubscribeAudioStreamingResultPush", "Sora_20171218.GetLicense",
+                "Sora_20171218.UpdateLicense", "Sora_20211215.ListClusterNodes", "Sora_20221221.InitCluster",
+            ] {
+                let answer = try await server.call(name)
+                #expect(answer.status == 400)
+                #expect(answer.json.objectValue?["error_type"] == "NOT-SUPPORTED", "\(name)")
             }
         }
     }
