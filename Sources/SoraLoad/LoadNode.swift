@@ -174,15 +174,15 @@ package actor LoadNode {
     // MARK: Media
 
     /// Sends from now on at this rate, in bits per second of payload.
-    package func startSending(bitrate: Int) {
+    package func startSending(bitrate: Int, after pause: Duration = .zero) {
         if stream == nil { stream = VP8Stream() }
-        stream?.start(bitrate: bitrate, at: loop.now)
+        stream?.start(bitrate: bitrate, at: loop.now + pause)
         sendDue()
     }
 
     /// Sends messages on ``label`` from now on.
-    package func startMessages(perSecond: Double, size: Int) {
-        messages = MessageStream(perSecond: perSecond, size: size, start: loop.now)
+    package func startMessages(perSecond: Double, size: Int, after pause: Duration = .zero) {
+        messages = MessageStream(perSecond: perSecond, size: size, start: loop.now + pause)
         sendDue()
     }
 

@@ -117,10 +117,8 @@ package final class LoadRun: Sendable {
             await send(for: .seconds(1), members)
         }
         let before = await counts(members)
-        let start = EventLoop.clock()
-        await send(for: plan.duration, members)
+        report.seconds = await send(for: plan.duration, members).inSeconds
         let after = await counts(members)
-        report.seconds = (EventLoop.clock() - start).inSeconds - Self.drain.inSeconds
         for (index, count) in after {
             let part = count - (before[index] ?? .init())
             report.traffic = report.traffic + part
@@ -137,22 +135,41 @@ package final class LoadRun: Sendable {
         }
     }
 
-    private static let drain: Duration = .milliseconds(500)
-
-    /// Sends for a while, and waits until what is under way has arrived.
-    private func send(for duration: Duration, _ members: [Int: SoraMember]) async {
-        for (index, member) in members where plan.sends(index) {
-            guard let node = await member.node else { continue }
+    /// Sends for a while, and waits until what is under way has arrived. Returns how long was sent.
+    @discardableResult
+    private func send(for duration: Duration, _ members: [Int: SoraMember]) async -> Duration {
+        let start = EventLoop.clock()
+        let senders = members.filter { plan.sends($0.key) }.sorted { $0.key < $1.key }
+        for (order, sender) in senders.enumerated() {
+            guard let node = await sender.value.node else { continue }
+            // Cameras and people do not all begin at the same moment.
+            let share = Double(order) / Double(senders.count)
             switch plan.traffic {
             case .none: break
-            case .video(let bitrate): await node.startSending(bitrate: bitrate)
-            case .messages(let rate, let size): await node.startMessages(perSecond: rate, size: size)
+            case .video(let bitrate):
+                await node.startSending(bitrate: bitrate, after: .nanoseconds(Int64(share * 1e9 / 30)))
+            case .messages(let rate, let size):
+                let pause = min(1 / rate, duration.inSeconds)
+                await node.startMessages(perSecond: rate, size: size, after: .nanoseconds(Int64(share * pause * 1e9)))
             }
         }
         // Cancelling ends the traffic, not the counting.
         try? await Task.sleep(for: duration)
         for member in members.values { await member.node?.stopSending() }
-        await Task { try? await Task.sleep(for: Self.drain) }.value
+        let sent = EventLoop.clock() - start
+        await Task { await self.drain(members) }.value
+        return sent
+    }
+
+    /// Waits until nothing has arrived for half a second, at most twenty.
+    private func drain(_ members: [Int: SoraMember]) async {
+        var received = -1
+        for _ in 0..<40 {
+            let now = await counts(members).values.reduce(0) { $0 + $1.received }
+            if now == received { return }
+            received = now
+            try? await Task.sleep(for: .milliseconds(500))
+        }
     }
 
     private func counts(_ members: [Int: SoraMember]) async -> [Int: LoadNode.Count] {

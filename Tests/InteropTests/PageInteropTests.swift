@@ -250,6 +250,35 @@ struct PageInteropTests {
         try peer.send(["do": "exit"])
     }
 
+    @Test func codecThatTheBrowserLacksIsToldBeforeJoining() async throws {
+        let server = try await Interop.startServer()
+        defer { Task { await server.stop() } }
+        let peer = try PeerProcess(.browser, name: "codec")
+        _ = try await peer.next("ready")
+        try peer.send(["do": "goto", "url": server.pageURL])
+        _ = try await peer.next("loaded")
+        // A build of Chromium may have any codec: here it has none but VP8.
+        try await Self.evaluate(
+            peer, "RTCRtpSender.getCapabilities = () => ({ codecs: [{ mimeType: 'video/VP8' }], headerExtensions: [] })"
+        )
+        try await Self.evaluate(
+            peer,
+            """
+            (() => {
+              const form = document.getElementById('join');
+              form.elements.source.value = 'pattern';
+              form.elements.codec.value = 'AV1';
+              form.requestSubmit();
+            })()
+            """)
+        try await Self.expect(peer, "document.getElementById('problem').textContent.includes('cannot send AV1')")
+        #expect(!server.recordedEvents.contains { $0.kind == .connectReceived })
+        try await Self.evaluate(peer, "document.getElementById('join').elements.codec.value = 'VP8'")
+        try await Self.evaluate(peer, "document.getElementById('join').requestSubmit()")
+        try await Self.expect(peer, "document.body.dataset.state === 'connected'")
+        try peer.send(["do": "exit"])
+    }
+
     @Test func deniedCameraSaysWhatToDo() async throws {
         let server = try await Interop.startServer()
         defer { Task { await server.stop() } }

@@ -67,6 +67,12 @@ export async function openMedia(source, microphone) {
   });
 }
 
+/// Whether this browser has an encoder for a codec as Sora names it.
+export function canSend(codec) {
+  const codecs = RTCRtpSender.getCapabilities("video")?.codecs ?? [];
+  return codecs.some(({ mimeType }) => mimeType.toUpperCase() === `VIDEO/${codec}`);
+}
+
 /// What to do about an error of getUserMedia or getDisplayMedia.
 export function mediaProblem(error) {
   switch (error.name) {

@@ -3,7 +3,7 @@ extension Page {
     // swift-format-ignore
     static let script = ##"""
 import { $, clock, element } from "/elements.js";
-import { mediaProblem, openMedia } from "/media.js";
+import { canSend, mediaProblem, openMedia } from "/media.js";
 import { Meter } from "/statistics.js";
 import { SoraClient } from "/sora.js";
 
@@ -113,6 +113,9 @@ form.addEventListener("submit", async (event) => {
   } catch (error) {
     return complain(error instanceof SyntaxError ? `Metadata is no JSON: ${error.message}` : error.message);
   }
+  const codec = form.elements.codec.value;
+  const sends = form.elements.role.value !== "recvonly" && form.elements.source.value !== "none";
+  if (codec && sends && !canSend(codec)) return complain(`This browser cannot send ${codec}. Choose another codec, or watch.`);
   setState("connecting", "Connecting…");
   const attempt = client = {};  // so that nobody joins twice while the browser asks for permission
   let media = null;
@@ -174,9 +177,9 @@ function joined(current) {
   $("empty-text").textContent = "Nobody sends anything here yet.";
   document.title = `${channel} · Local Sora`;
   const label = form.elements.label.value.trim();
-  const canSend = current.offer.data_channels?.some((entry) => entry.label === label) ?? false;
-  $("message").disabled = $("send").disabled = !canSend;
-  $("message").placeholder = canSend ? "Message to everybody" : "Messages need DataChannel signaling";
+  const canWrite = current.offer.data_channels?.some((entry) => entry.label === label) ?? false;
+  $("message").disabled = $("send").disabled = !canWrite;
+  $("message").placeholder = canWrite ? "Message to everybody" : "Messages need DataChannel signaling";
   showMine(current);
   for (const button of [$("mute-audio"), $("mute-video")]) {
     showPressed(button, false);
