@@ -59,6 +59,7 @@ let modules: [Module] = [
     Module(name: "SoraWire"),
     Module(name: "SoraCrypto", uses: ["COpenSSL"]),
     Module(name: "SoraFrames", uses: ["SoraWire"]),
+    Module(name: "SoraWebM", uses: ["SoraWire"], hasTests: false),  // tested by those who write files
     // Floor 1: protocol layers, sans-IO.
     Module(name: "SoraEmulator", uses: ["SoraWire"]),
     Module(name: "SoraSDP", uses: ["SoraWire"]),
@@ -81,20 +82,20 @@ let modules: [Module] = [
         uses: ["SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP"],
         testUses: ["SoraEmulator", "SoraSecureTransport", "LocalSora"]),
     Module(
-        name: "SoraMedia", uses: ["SoraWire", "SoraPeer", "SoraFrames", "SoraRTP", "SoraSDP"],
+        name: "SoraMedia", uses: ["SoraWire", "SoraPeer", "SoraFrames", "SoraRTP", "SoraSDP", "SoraWebM"],
         testUses: ["SoraCodecs", "SoraDevices", "SoraICE", "SoraSecureTransport", "SoraEmulator"]),
     Module(
         name: "SoraCodecs", uses: ["SoraWire", "SoraFrames"],
         usesForMedia: ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus", "CYUV"]),
     Module(
-        name: "SoraDevices", uses: ["SoraWire", "SoraFrames", "CZlib"],
+        name: "SoraDevices", uses: ["SoraWire", "SoraFrames", "SoraWebM", "CZlib"],
         usesForMedia: ["CGStreamer", "CPulse", "CSDL2", "CYUV"], testUses: ["SoraCodecs"]),
     // Floor 3: products.
     Module(
         name: "LocalSora",
         uses: [
             "SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraEmulator",
-            "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP", "SoraSecureTransport", "SoraCrypto",
+            "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP", "SoraSecureTransport", "SoraCrypto", "SoraWebM",
         ]),
     Module(
         name: "Sora",

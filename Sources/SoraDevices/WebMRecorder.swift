@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import SoraFrames
+import SoraWebM
 import Synchronization
 
 /// Records received coded frames, as they are, to a WebM file (Matroska for H.264).
@@ -65,12 +66,16 @@ package final class WebMRecorder: EncodedSink {
     package func consume(_ frame: EncodedVideoFrame) {
         enqueue(frame.payload.count) { recorder in
             recorder.update { state in
-                if state.writer.write(frame) {
+                guard let picture = WebMVideoFrame(frame) else {
+                    state.summary.skippedFrames += 1
+                    return false
+                }
+                if state.writer.write(picture) {
                     state.summary.videoFrames += 1
                     return false
                 }
                 state.summary.skippedFrames += 1
-                guard !frame.isKeyFrame, !state.writer.hasTrack(for: frame.codec) else { return false }
+                guard !frame.isKeyFrame, !state.writer.hasTrack(for: picture.codec) else { return false }
                 if let last = state.lastRequest, (0..<1_000_000_000).contains(frame.timestamp &- last) { return false }
                 state.lastRequest = frame.timestamp
                 return true
@@ -82,7 +87,9 @@ package final class WebMRecorder: EncodedSink {
         enqueue(frame.payload.count) { recorder in
             let channels = recorder.audioChannels
             recorder.update { state in
-                if state.writer.write(frame, channels: channels) {
+                let sound = WebMOpusFrame(
+                    timestamp: frame.timestamp, duration: frame.duration, payload: frame.payload)
+                if frame.codec == .opus, state.writer.write(sound, channels: channels) {
                     state.summary.audioFrames += 1
                 } else {
                     state.summary.skippedFrames += 1
@@ -162,5 +169,22 @@ package final class WebMRecorder: EncodedSink {
             }
             return nil
         }
+    }
+}
+
+extension WebMVideoFrame {
+    /// Nil for H.265, which no WebM file holds.
+    fileprivate init?(_ frame: EncodedVideoFrame) {
+        let codec: WebMVideoCodec
+        switch frame.codec {
+        case .vp8: codec = .vp8
+        case .vp9: codec = .vp9
+        case .av1: codec = .av1
+        case .h264: codec = .h264
+        case .h265: return nil
+        }
+        self.init(
+            codec: codec, isKeyFrame: frame.isKeyFrame, width: frame.width, height: frame.height,
+            timestamp: frame.timestamp, payload: frame.payload, rotation: frame.rotation.rawValue)
     }
 }

@@ -13,6 +13,8 @@ package struct NotifyMessage: Sendable, Equatable {
         package static let spotlightUnfocused = "spotlight.unfocused"
         package static let spotlightChanged = "spotlight.changed"
         package static let networkStatus = "network.status"
+        package static let recordingStarted = "recording.started"
+        package static let recordingStopped = "recording.stopped"
     }
 
     package var eventType: String

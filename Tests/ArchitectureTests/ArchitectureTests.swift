@@ -83,6 +83,7 @@ import Testing
 
     @Test(arguments: [
         "SoraClient", "SoraPeer", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP", "SoraSecureTransport", "SoraHTTP",
+        "SoraWebM",
         "SoraMessages",
     ])
     func sansIOModulesOwnNoClockSocketOrThread(module: String) throws {

@@ -222,7 +222,7 @@ final class World {
         case .transmit(let id, let datagram):
             guard let client = clients.first(where: { $0.connectionID == id }), !client.isCut else { return }
             client.down.send(datagram, size: datagram.payload.count, now: now)
-        case .removed, .event, .connection: break
+        case .removed, .event, .connection, .recording, .file: break
         }
     }
 

@@ -79,6 +79,7 @@ extension Channel {
         order.removeAll { $0 == member.id }
         let wasAnnounced = member.isAnnounced
         unfocus(member, now: now)
+        endArchive(of: member.id, isLast: true, now: now)
         tracksAwaitingKeyFrames.removeAll { $0.sender === member }
         member.forgetMedia()
         for other in members.values where other !== member && other.isActive {
@@ -105,6 +106,7 @@ extension Channel {
         members.removeValue(forKey: member.id)
         order.removeAll { $0 == member.id }
         timeouts.remove(member)
+        if members.isEmpty { endRecording(now: now) }
         emit(event: .left, member, now: now)
         emit(.removed(member.id))
     }

@@ -56,7 +56,7 @@ extension Channel {
             return
         }
         note(received, track: track, layer: layer, now: now)
-        guard !track.subscriptions.isEmpty else { return }
+        guard !track.subscriptions.isEmpty || track.archive != nil else { return }
         let packet = ForwardablePacket(
             received.packet, header: received.header, format: track.format,
             dependencyDescriptorID: track.dependencyDescriptorID)
@@ -64,6 +64,7 @@ extension Channel {
         for subscription in track.subscriptions {
             forward(packet, layer: layer, subscription: subscription, now: now)
         }
+        archive(packet, layer: layer, track: track, now: now)
     }
 
     private func forward(_ packet: ForwardablePacket, layer: Int, subscription: Subscription, now: Instant) {
@@ -105,6 +106,7 @@ extension Channel {
             track.layers[layer].ssrc = received.ssrc
             if isRestart {
                 for subscription in track.subscriptions { subscription.forwarder?.sourceRestarted(layer) }
+                track.archive?.forwarder.sourceRestarted(layer)
                 requestMissingKeyFrames(of: track, now: now)
             }
         }
@@ -142,9 +144,7 @@ extension Channel {
     /// The sender's packets are lost for good.
     func keyFrameNeeded(of sender: Member, ssrc: SSRC, now: Instant) {
         guard let track = sender.videoTrack, let layer = track.layers.firstIndex(where: { $0.ssrc == ssrc }),
-            track.subscriptions.contains(where: {
-                $0.forwarder?.currentLayer == layer || $0.forwarder?.targetLayer == layer
-            })
+            track.isWanted(layer)
         else { return }
         requestKeyFrame(of: track, layer: layer, now: now)
     }
@@ -164,7 +164,9 @@ extension Channel {
     /// Asks for what the forwarders of a track wait for.
     func requestMissingKeyFrames(of track: SenderTrack, now: Instant) {
         for layer in track.layers.indices
-        where track.subscriptions.contains(where: { $0.forwarder?.layerNeedingKeyFrame == layer }) {
+        where track.archive?.layerNeedingKeyFrame == layer
+            || track.subscriptions.contains(where: { $0.forwarder?.layerNeedingKeyFrame == layer })
+        {
             requestKeyFrame(of: track, layer: layer, now: now)
         }
     }
@@ -198,10 +200,7 @@ extension Channel {
             for layer in track.layers.indices where track.layers[layer].keyFrames.isWaiting {
                 // Nobody waits any more, or nothing comes that could carry it.
                 let isWanted =
-                    track.layers[layer].isActive && track.sender.phase != .gone
-                    && track.subscriptions.contains {
-                        $0.forwarder?.currentLayer == layer || $0.forwarder?.targetLayer == layer
-                    }
+                    track.layers[layer].isActive && track.sender.phase != .gone && track.isWanted(layer)
                 if !isWanted { track.layers[layer].keyFrames.cancel() }
             }
             sendKeyFrameRequests(of: track, now: now)
@@ -224,6 +223,7 @@ extension Channel {
         let report = SenderReport(
             ssrc: ssrc, ntpTime: sender.clock.serverTime(of: ntp, arrival: NTPTime(now, origin: NTPTime(ntpOrigin))),
             rtpTimestamp: timestamp, packetCount: 0, octetCount: 0, reports: [])
+        track.archive?.forwarder.receive(report, layer: layer)
         for subscription in track.subscriptions {
             subscription.forwarder?.receive(report, layer: layer)
             guard subscription.forwarder?.currentLayer == layer,

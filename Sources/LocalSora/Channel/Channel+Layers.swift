@@ -150,6 +150,7 @@ extension Channel {
             }
         }
         updateSpotlight(now: now)
+        handleArchiveTick(now: now)
         nextMediaTick = isAlive ? now + Self.mediaTickInterval : nil
     }
 

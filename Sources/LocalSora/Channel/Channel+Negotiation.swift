@@ -98,6 +98,7 @@ extension Channel {
         emit(event: .joined, member, "role \(member.role.rawValue)", now: now)
         notifyCreated(member, now: now)
         report(.created, member, now: now)
+        beginArchive(of: member, now: now)
         // Senders that were announced while this member was negotiating.
         var changed = false
         for sender in senders(for: member) {

@@ -22,6 +22,10 @@ package enum OperationError: Error, Equatable, Sendable, CustomStringConvertible
     case notASpotlightChannel
     case notASender(String)
     case notAReceiver(String)
+    /// The server was given no directory for recordings.
+    case recordingIsOff
+    case alreadyRecording
+    case notRecording
     case invalidParameter(String)
 
     package var description: String {
@@ -37,6 +41,9 @@ package enum OperationError: Error, Equatable, Sendable, CustomStringConvertible
         case .notASpotlightChannel: "the channel has no spotlight"
         case .notASender(let id): "the connection \(id) sends no such media"
         case .notAReceiver(let id): "the connection \(id) receives no media"
+        case .recordingIsOff: "the server has no directory for recordings: start it with --recordings"
+        case .alreadyRecording: "the channel is being recorded already"
+        case .notRecording: "the channel is not being recorded"
         case .invalidParameter(let name): "the parameter \(name) is missing or has an invalid value"
         }
     }
@@ -54,6 +61,9 @@ package enum OperationError: Error, Equatable, Sendable, CustomStringConvertible
         case .notASpotlightChannel: "NOT-SPOTLIGHT-CHANNEL"
         case .notASender: "NOT-SENDER"
         case .notAReceiver: "NOT-RECEIVER"
+        case .recordingIsOff: "RECORDING-IS-OFF"
+        case .alreadyRecording: "ALREADY-RECORDING"
+        case .notRecording: "NOT-RECORDING"
         case .invalidParameter: "INVALID-PARAMETER"
         }
     }

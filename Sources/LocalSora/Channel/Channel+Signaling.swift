@@ -133,10 +133,20 @@ extension Channel {
         do {
             message = try SignalingMessage(parsing: text)
         } catch {
-            end(
-                member, code: SignalingCloseCode.signalingError, reason: "INVALID-MESSAGE", now: now)
+            // On the system's data channels any misuse has one name (4.7).
+            let reason = carrier == .webSocket ? "INVALID-MESSAGE" : SignalingReason.internalError
+            end(member, code: SignalingCloseCode.signalingError, reason: reason, now: now)
             emit(event: .protocolError, member, "\(error)", now: now)
             return
+        }
+        switch message {
+        case .stats, .unknown: break
+        default:
+            // The label carries statistics alone.
+            if carrier == .dataChannel(SystemLabel.stats) {
+                return end(
+                    member, code: SignalingCloseCode.signalingError, reason: SignalingReason.internalError, now: now)
+            }
         }
         switch message {
         case .answer(let answer):

@@ -28,6 +28,10 @@ package final class Channel {
         case event(ServerEvent)
         /// For webhooks and counters.
         case connection(ConnectionEvent)
+        /// For webhooks.
+        case recording(RecordingEvent)
+        /// Bytes for a file of a recording.
+        case file(FileOutput)
     }
 
     package let id: String
@@ -46,6 +50,7 @@ package final class Channel {
     var channelFilters: [ForwardingFilter] = []
     /// Channels are made of spotlight connections alone or have none.
     private(set) var isSpotlight = false
+    var recording: Recording?
     var spotlightNumber: Int
     /// When its first connection came.
     private(set) var createdAt = Instant.zero
@@ -234,6 +239,7 @@ package final class Channel {
         for message in delayed { earliest = min(earliest, message.due) }
         if let due = nextMediaTick { earliest = min(earliest, due) }
         if let due = keyFrameTimeout { earliest = min(earliest, due) }
+        if let due = recordingTimeout { earliest = min(earliest, due) }
         return earliest == .distantFuture ? nil : earliest
     }
 
@@ -248,6 +254,7 @@ package final class Channel {
         }
         if let due = nextMediaTick, due <= now { handleMediaTick(now: now) }
         if let due = keyFrameTimeout, due <= now { handleKeyFrameTimeouts(now: now) }
+        if let due = recordingTimeout, due <= now { handleRecordingTimeout(now: now) }
     }
 
     /// Notes that a member's deadlines may have changed.

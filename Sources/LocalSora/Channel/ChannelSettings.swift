@@ -23,6 +23,8 @@ package struct ChannelSettings: Sendable {
     package var spotlightRIDs = SpotlightRIDs()
     /// Which simulcast layer a receiver gets that asks for nothing.
     package var layerWish = LayerWish.rid(.r0)
+    /// Whether somebody keeps the files of recordings.
+    package var records = false
     package var maximumMembers = 1000
     /// Bytes of one message (spec/signaling.md 4.2).
     package var maximumMessageSize = 262_144

@@ -147,6 +147,8 @@ final class Member {
             subscription.track.subscriptions.removeAll { $0 === subscription }
         }
         subscriptions.removeAll()
+        audioTrack?.archive = nil
+        videoTrack?.archive = nil
         audioTrack?.subscriptions.removeAll()
         videoTrack?.subscriptions.removeAll()
         audioTrack = nil

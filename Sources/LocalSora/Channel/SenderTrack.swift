@@ -21,6 +21,8 @@ final class SenderTrack {
     var layers: [SourceLayer]
     /// Those that are negotiated or being negotiated. Packets go through this list, hence an array.
     var subscriptions: [Subscription] = []
+    /// Its way into a file, while it is recorded.
+    var archive: ArchiveTrack?
     /// When anything came last.
     var lastPacket: Instant?
     /// Some layer waits for a key frame (``Channel/tracksAwaitingKeyFrames``).
@@ -75,6 +77,12 @@ final class SenderTrack {
         guard rid != .none else { return nil }
         let wanted = SourceLayer.order(of: rid)
         return layers.lastIndex { $0.isActive && $0.order <= wanted } ?? layers.firstIndex { $0.isActive }
+    }
+
+    /// Whether some receiver, or a recording, gets this layer or is about to.
+    func isWanted(_ layer: Int) -> Bool {
+        (archive?.wants(layer) ?? false)
+            || subscriptions.contains { $0.forwarder?.currentLayer == layer || $0.forwarder?.targetLayer == layer }
     }
 
     /// The highest layer that arrives.

@@ -80,6 +80,7 @@ extension ChannelSettings {
         videoBitRate = configuration.videoBitRate
         if let methods = configuration.rpcMethods { rpcMethods = methods }
         spotlightNumber = configuration.spotlightNumber
+        records = configuration.recordingDirectory != nil
         maximumMembers = configuration.maximumConnectionsPerChannel
         maximumMessageSize = configuration.maximumMessageSize
         maximumBufferedMessages = configuration.maximumBufferedMessageBytes

@@ -80,6 +80,9 @@ public struct ServerConfiguration: Sendable {
     /// For connecting, asking and answering together.
     public var webhookTimeout: Duration = .seconds(5)
 
+    /// Directory for the files of recordings; it must exist. Nil: `StartRecording` is refused.
+    public var recordingDirectory: String?
+
     /// Faults from the start; more can be added with ``SoraServer/inject(_:)``.
     public var faults: [Fault] = []
 

@@ -34,6 +34,7 @@ actor MediaLoop {
     var watches: [ConnectionID: ConnectionWatch] = [:]
     var sessionWatches: [String: SessionWatch] = [:]
     var counters = LoopCounters()
+    let recordings: RecordingFiles?
     /// Somebody is told of sessions or connections.
     var tellsWebhooks = false
     /// Connections with a bad network, by fault.
@@ -52,6 +53,7 @@ actor MediaLoop {
         self.faults = faults
         maximumChannels = configuration.maximumChannels
         script = configuration.script
+        recordings = configuration.recordingDirectory.map { RecordingFiles(directory: $0) }
         tellsWebhooks = configuration.sessionWebhook != nil || configuration.eventWebhook != nil
         self.random = random
         self.report = report
@@ -75,6 +77,11 @@ actor MediaLoop {
 
     func stop() {
         isStopped = true
+        for channel in channels.values where channel.recording != nil {
+            channel.endRecording(now: loop.now)
+            flush(channel)
+        }
+        recordings?.stop()
         for socket in sockets.values { socket.close() }
         sockets.removeAll()
         impairmentTimer?.cancel()
@@ -184,6 +191,11 @@ actor MediaLoop {
         for datagram in batch {
             counters.receivedPackets &+= 1
             counters.receivedBytes &+= datagram.payload.count
+            switch DatagramKind(datagram.payload) {
+            case .rtp, .rtcp: counters.receivedSRTP.count(datagram.payload.count)
+            case .dtls: counters.receivedSCTP.count(datagram.payload.count)
+            default: break
+            }
             guard let id = connection(for: datagram), let channel = channelOf[id] else {
                 counters.unknownPackets &+= 1
                 continue
@@ -249,6 +261,11 @@ actor MediaLoop {
     func send(_ datagram: Datagram) {
         counters.sentPackets &+= 1
         counters.sentBytes &+= datagram.payload.count
+        switch DatagramKind(datagram.payload) {
+        case .rtp, .rtcp: counters.sentSRTP.count(datagram.payload.count)
+        case .dtls: counters.sentSCTP.count(datagram.payload.count)
+        default: break
+        }
         sockets[datagram.socket]?.send(datagram)
     }
 
@@ -275,6 +292,8 @@ actor MediaLoop {
                 report(event)
                 note(event, in: channel)
             case .connection(let event): note(event, in: channel)
+            case .recording(let event): note(event, in: channel)
+            case .file(let output): recordings?.write(output)
             }
         }
         if isImpaired { scheduleImpaired() }

@@ -16,7 +16,7 @@ enum APICall: Sendable {
 
     static let all: [String: APICall] = {
         var calls: [String: APICall] = [:]
-        for group in [listing, ending, pushing, media, spotlight, metadata, filters, statistics, faults] {
+        for group in [listing, ending, pushing, media, spotlight, metadata, filters, recording, statistics, faults] {
             calls.merge(group) { _, new in new }
         }
         for (target, reason) in unsupported {
@@ -222,6 +222,18 @@ enum APICall: Sendable {
             return .object(parameters.object)
         }
     }
+
+    private static let recording: [String: APICall] = [
+        "Sora_20231220.StartRecording": .channel { channel, parameters, now throws(OperationError) in
+            let id = try channel.startRecording(
+                try parameters.recordingRequest(), sessionID: try parameters.optional("session_id"), now: now)
+            return ["channel_id": .string(channel.id), "recording_id": .string(id)]
+        },
+        "Sora_20231220.StopRecording": .channel { channel, parameters, now throws(OperationError) in
+            let id = try channel.stopRecording(sessionID: try parameters.optional("session_id"), now: now)
+            return ["channel_id": .string(channel.id), "recording_id": .string(id)]
+        },
+    ]
 
     private static let statistics: [String: APICall] = [
         "Sora_20170529.GetStatsConnection": .channel { channel, parameters, now throws(OperationError) in

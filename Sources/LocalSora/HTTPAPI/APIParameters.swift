@@ -57,6 +57,17 @@ struct APIParameters: Sendable {
         return requests
     }
 
+    /// What a recording is to be. Times in seconds.
+    func recordingRequest() throws(OperationError) -> RecordingRequest {
+        guard let expire = RecordingRequest.duration(object["expire_time"]) else {
+            throw .invalidParameter("expire_time")
+        }
+        guard let split = RecordingRequest.duration(object["split_duration"]) else {
+            throw .invalidParameter("split_duration")
+        }
+        return RecordingRequest(expireTime: expire, splitDuration: split, metadata: object["metadata"])
+    }
+
     /// `data` of a push. The JavaScript SDK takes objects only (3.5).
     func pushData() throws(OperationError) -> JSONValue {
         let data: JSONObject = try require("data")

@@ -16,6 +16,7 @@ extension Channel {
             "connections": .array(connectionRecords(now: now).map(\.object.json)),
         ]
         record.counts.add(to: &object)
+        object.set("recording_id", recording?.id)
         return .object(object)
     }
 

@@ -19,12 +19,32 @@ struct SessionWatch {
     var metadata: JSONValue?
 }
 
+/// Packets and their bytes.
+struct Traffic: Sendable, Equatable {
+    var packets = 0
+    var bytes = 0
+
+    mutating func count(_ size: Int) {
+        packets &+= 1
+        bytes &+= size
+    }
+
+    static func + (a: Traffic, b: Traffic) -> Traffic {
+        Traffic(packets: a.packets &+ b.packets, bytes: a.bytes &+ b.bytes)
+    }
+}
+
 /// What one media loop counts since its start. Packets are datagrams.
 struct LoopCounters: Sendable {
     var receivedPackets = 0
     var receivedBytes = 0
     var sentPackets = 0
     var sentBytes = 0
+    /// Of them, what carries media and its control, and what carries data channels (DTLS, its handshake included).
+    var receivedSRTP = Traffic()
+    var sentSRTP = Traffic()
+    var receivedSCTP = Traffic()
+    var sentSCTP = Traffic()
     /// From nobody that is known.
     var unknownPackets = 0
     /// Connections that came up.
@@ -50,6 +70,10 @@ struct LoopCounters: Sendable {
         sum.receivedBytes += b.receivedBytes
         sum.sentPackets += b.sentPackets
         sum.sentBytes += b.sentBytes
+        sum.receivedSRTP = a.receivedSRTP + b.receivedSRTP
+        sum.sentSRTP = a.sentSRTP + b.sentSRTP
+        sum.receivedSCTP = a.receivedSCTP + b.receivedSCTP
+        sum.sentSCTP = a.sentSCTP + b.sentSCTP
         sum.unknownPackets += b.unknownPackets
         sum.createdConnections += b.createdConnections
         sum.updatedConnections += b.updatedConnections

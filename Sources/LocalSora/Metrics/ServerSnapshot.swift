@@ -41,6 +41,13 @@ struct ServerSnapshot: Sendable {
             report["total_ignored_\(name)_webhook"] = counts.ignored.json
         }
         for name in ["successful", "failed", "ignored"] { report["total_\(name)_stats_webhook"] = 0 }
+        for (name, traffic) in [
+            ("received_srtp", loops.receivedSRTP), ("sent_srtp", loops.sentSRTP), ("received_sctp", loops.receivedSCTP),
+            ("sent_sctp", loops.sentSCTP),
+        ] {
+            report["total_\(name)"] = traffic.packets.json
+            report["total_\(name)_byte_size"] = traffic.bytes.json
+        }
         report["total_received_datagrams"] = loops.receivedPackets.json
         report["total_received_datagram_byte_size"] = loops.receivedBytes.json
         report["total_sent_datagrams"] = loops.sentPackets.json

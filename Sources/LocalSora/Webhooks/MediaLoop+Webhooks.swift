@@ -85,10 +85,11 @@ extension MediaLoop {
     /// The session webhook may set the channel's filters.
     func sessionAnswered(_ answer: JSONObject, channelID: String) {
         guard let channel = channels[channelID] else { return }
+        startRecording(asked: answer, in: channel)
         if let metadata = answer["session_metadata"] { sessionWatches[channelID]?.metadata = metadata }
         let list = answer["forwarding_filters"].flatMap { [ForwardingFilter](json: $0) }
         let single = answer["forwarding_filter"].flatMap { ForwardingFilter(json: $0) }.map { [$0] }
-        guard let filters = list ?? single else { return }
+        let filters = list ?? single ?? []
         for filter in filters.prefix(ConnectMessage.maximumForwardingFilters) {
             try? channel.createForwardingFilter(filter, connection: nil, now: loop.now)
         }
@@ -97,7 +98,7 @@ extension MediaLoop {
 
     // MARK: Bodies
 
-    private func tell(_ type: String, channelID: String, _ body: @autoclosure () -> JSONObject) {
+    func tell(_ type: String, channelID: String, _ body: @autoclosure () -> JSONObject) {
         guard tellsWebhooks else { return }
         let notice = WebhookNotice(type: type, channelID: channelID, body: body())
         toFront { $0.deliver(notice) }

@@ -68,6 +68,7 @@ enum ServeCommand {
         .value("session-webhook", "url", "Tells this URL of sessions."),
         .value("event-webhook", "url", "Tells this URL of connections."),
         .value("webhook-timeout", "seconds", default: "5", "For one webhook request."),
+        .value("recordings", "directory", "Where recordings go, as WebM; without it the API refuses to record."),
     ]
 
     private static let limits: [OptionDefinition] = [
@@ -168,6 +169,7 @@ enum ServeCommand {
         configuration.authWebhook = arguments.string("auth-webhook")
         configuration.sessionWebhook = arguments.string("session-webhook")
         configuration.eventWebhook = arguments.string("event-webhook")
+        configuration.recordingDirectory = arguments.string("recordings")
         configuration.webhookTimeout = try seconds(arguments, "webhook-timeout") ?? configuration.webhookTimeout
         configuration.maximumConnectionsPerChannel = try arguments.integer("max-connections", in: 1...100_000) ?? 1000
         configuration.maximumSockets = try arguments.integer("max-sockets", in: 1...1_000_000) ?? 10_000

@@ -21,6 +21,9 @@ final class ChannelHarness {
     /// Datagrams that the channel has sent.
     private(set) var transmitted = 0
     private(set) var connectionEvents: [ConnectionEvent] = []
+    private(set) var recordingEvents: [RecordingEvent] = []
+    /// What was written, by path.
+    private(set) var files: [String: [UInt8]] = [:]
     private(set) var removed: [ConnectionID] = []
     private var uplinks: [ConnectionID: EmulatedLink<[UInt8]>] = [:]
     private var downlinks: [ConnectionID: EmulatedLink<[UInt8]>] = [:]
@@ -163,6 +166,13 @@ final class ChannelHarness {
             removedAt[id] = now
         case .event(let event): events.append(event)
         case .connection(let event): connectionEvents.append(event)
+        case .recording(let event): recordingEvents.append(event)
+        case .file(let output):
+            var file = files[output.path] ?? []
+            if file.count < output.offset { file += [UInt8](repeating: 0, count: output.offset - file.count) }
+            let end = min(output.offset + output.bytes.count, file.count)
+            file.replaceSubrange(output.offset..<end, with: output.bytes)
+            files[output.path] = file
         }
     }
 

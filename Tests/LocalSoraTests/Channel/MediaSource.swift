@@ -114,7 +114,12 @@ final class MediaSource {
     }
 
     private static func payload(frame: Int, layer: Int, isKeyFrame: Bool, size: Int) -> [UInt8] {
-        var bytes: [UInt8] = [isKeyFrame ? 0x10 : 0x11, 0, 0, 0x9D, 0x01, 0x2A, 0, 0, 0, 0]
+        // 160x90, 320x180, 640x360.
+        let (width, height) = (160 << layer, 90 << layer)
+        var bytes: [UInt8] = [isKeyFrame ? 0x10 : 0x11, 0, 0, 0x9D, 0x01, 0x2A]
+        for number in [width, height] {
+            bytes += [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8)]
+        }
         bytes.append(UInt8(layer))
         for shift in [24, 16, 8, 0] { bytes.append(UInt8(truncatingIfNeeded: frame >> shift)) }
         while bytes.count < size { bytes.append(UInt8(truncatingIfNeeded: bytes.count)) }

@@ -166,6 +166,20 @@ import Testing
         #expect(client.closeFrames.map(\.reason) == ["INTERNAL-ERROR"])
     }
 
+    @Test(arguments: [
+        ("signaling", "{"), ("signaling", #"{"type":7}"#), ("stats", "[]"), ("stats", #"{"type":"disconnect"}"#),
+        ("stats", #"{"type":"candidate","candidate":""}"#),
+    ])
+    func nonsenseOnASystemLabelEndsTheConnection(label: String, text: String) throws {
+        let harness = try ChannelHarness()
+        let client = try harness.joined(ChannelHarness.messaging())
+        harness.perform { client.send(data: Array(text.utf8), label: label, now: $1) }
+        harness.run(for: .milliseconds(200))
+        #expect(client.closeFrames.map(\.code) == [4490])
+        #expect(client.closeFrames.map(\.reason) == ["INTERNAL-ERROR"])
+        #expect(client.messages("close").map { $0["reason"] } == ["INTERNAL-ERROR"])
+    }
+
     /// Clients never open channels (4.1).
     @Test func channelsThatAClientOpensAreClosed() throws {
         let harness = try ChannelHarness()

@@ -322,6 +322,9 @@ import Testing
             #expect(report?["total_connection_created"] == 2)
             #expect(report?["total_ongoing_connections"] == 2)
             #expect(report?["total_session_created"] == 1)
+            #expect(report?["total_received_sctp"]?.intValue ?? 0 > 10)
+            #expect(report?["total_sent_sctp_byte_size"]?.intValue ?? 0 > 1000)
+            #expect(report?["total_received_srtp"] == 0)
             let types = report?["sora_client"]?.objectValue?["total_successful_sora_client_type"]?.objectValue
             #expect(types?["sora_python_sdk"] == 1)
             #expect(types?["unknown"] == 1)

@@ -140,6 +140,9 @@ enum ServerMessageShapes {
         ],
         "spotlight.focused": spotlightKeys,
         "spotlight.unfocused": spotlightKeys,
+        // Names and keys are ours: the specification only says that there are such notifications.
+        "recording.started": [JSONShape.required("session_id", id), JSONShape.required("recording_id", id)],
+        "recording.stopped": [JSONShape.required("session_id", id), JSONShape.required("recording_id", id)],
         "network.status": [Shape.required("unstable_level", .integerIn(0...3))],
     ]
 

@@ -1,5 +1,3 @@
-import SoraFrames
-
 /// Coded frames to a WebM or Matroska file (RFC 9559). Sans-IO: says which bytes belong where.
 ///
 /// GStreamer's muxer is not used here, because it cannot record what an SFU sends: it waits for every declared stream
@@ -8,24 +6,24 @@ import SoraFrames
 /// Invariants: after each output the file can be read up to there, so nothing but the last frame is lost when the
 /// process is killed; times never fall within a track; a track begins with a frame that can be decoded alone.
 /// Tracks are declared by their first frame: room for their descriptions is reserved near the beginning.
-struct MatroskaWriter {
+package struct MatroskaWriter: Sendable {
     /// Bytes for a position in the file. Appends at the end, or overwrites what is there.
-    struct Output: Equatable {
-        var offset: Int
-        var bytes: [UInt8]
+    package struct Output: Equatable, Sendable {
+        package var offset: Int
+        package var bytes: [UInt8]
     }
 
     private struct Track {
         var number: UInt64
-        var video: VideoCodecKind?
+        var video: WebMVideoCodec?
         var lastTime: Int64
     }
 
-    private(set) var outputs: [Output] = []
+    package private(set) var outputs: [Output] = []
     /// Length of the file so far.
-    private(set) var length = 0
+    package private(set) var length = 0
     /// Milliseconds from the first frame to the end of the last.
-    private(set) var duration: Int64 = 0
+    package private(set) var duration: Int64 = 0
     private var origin: Int64?
     private var tracks: [Track] = []
     private var positions = Positions()
@@ -51,18 +49,18 @@ struct MatroskaWriter {
     private static let trackCount = 4
     private static let clusterLength: Int64 = 5_000
 
-    init(application: String) { self.application = application }
+    package init(application: String) { self.application = application }
 
-    mutating func takeOutputs() -> [Output] {
+    package mutating func takeOutputs() -> [Output] {
         defer { outputs = [] }
         return outputs
     }
 
     /// Whether a delta frame of this codec can be placed: its track has begun.
-    func hasTrack(for codec: VideoCodecKind) -> Bool { tracks.contains { $0.video == codec } }
+    package func hasTrack(for codec: WebMVideoCodec) -> Bool { tracks.contains { $0.video == codec } }
 
     /// Returns whether the frame was taken. Delta frames before the first key frame are not.
-    mutating func write(_ frame: EncodedVideoFrame) -> Bool {
+    package mutating func write(_ frame: WebMVideoFrame) -> Bool {
         guard !frame.payload.isEmpty else { return false }
         var payload = frame.payload
         if frame.codec == .h264 { payload = h264.lengthPrefixed(payload) }
@@ -78,8 +76,8 @@ struct MatroskaWriter {
         return true
     }
 
-    mutating func write(_ frame: EncodedAudioFrame, channels: Int) -> Bool {
-        guard frame.codec == .opus, !frame.payload.isEmpty else { return false }
+    package mutating func write(_ frame: WebMOpusFrame, channels: Int) -> Bool {
+        guard !frame.payload.isEmpty else { return false }
         begin(frame.timestamp)
         if !tracks.contains(where: { $0.video == nil }) {
             guard declareAudio(channels: channels) else { return false }
@@ -91,7 +89,7 @@ struct MatroskaWriter {
     }
 
     /// Completes the file: sizes, duration, an index for seeking.
-    mutating func finish() {
+    package mutating func finish() {
         guard origin != nil else { return }
         finishCluster()
         let cuesOffset = length
@@ -180,7 +178,7 @@ struct MatroskaWriter {
         return writer.bytes + EBMLWriter.void(11 - writer.bytes.count)
     }
 
-    private mutating func declareVideo(_ frame: EncodedVideoFrame) -> Bool {
+    private mutating func declareVideo(_ frame: WebMVideoFrame) -> Bool {
         var codecPrivate: [UInt8]?
         let name: String
         switch frame.codec {
@@ -194,7 +192,6 @@ struct MatroskaWriter {
             guard let configuration = h264.configuration else { return false }
             name = "V_MPEG4/ISO/AVC"
             codecPrivate = configuration
-        case .h265: return false  // Carried, not recorded.
         }
         let declared = declare(kind: 1, name: name, codecPrivate: codecPrivate, video: frame.codec) { entry in
             entry.master(0xE0) { video in
@@ -202,9 +199,9 @@ struct MatroskaWriter {
                 video.unsigned(0xBA, UInt64(clamping: frame.height))
                 video.unsigned(0x9A, 2)
             }
-            if frame.rotation != .none {
+            if frame.rotation != 0 {
                 // Readers turn by the projection's roll, counter-clockwise.
-                entry.master(0x7670) { $0.float(0x7675, -Double(frame.rotation.rawValue)) }
+                entry.master(0x7670) { $0.float(0x7675, -Double(frame.rotation)) }
             }
         }
         if declared, frame.codec == .h264 {
@@ -228,7 +225,7 @@ struct MatroskaWriter {
     }
 
     private mutating func declare(
-        kind: UInt64, name: String, codecPrivate: [UInt8]?, video: VideoCodecKind?,
+        kind: UInt64, name: String, codecPrivate: [UInt8]?, video: WebMVideoCodec?,
         _ details: (inout EBMLWriter) -> Void
     ) -> Bool {
         guard tracks.count < positions.trackSlots.count else { return false }
