@@ -39,7 +39,7 @@ enum FailureClass {
 
     private static func peerStatus(_ reason: String) -> ExitStatus {
         if reason.contains("dtls") { return .dtls }
-        if reason.contains("ice") || reason.contains("failed") && reason.contains("connection") { return .ice }
+        if reason.hasPrefix("peer connection state:") || reason.contains("ice") { return .ice }
         return .sessionDescription
     }
 }

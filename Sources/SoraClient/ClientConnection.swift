@@ -202,8 +202,8 @@ package final class ClientConnection {
             return
         }
         if let due = transport.disconnectedDeadline, due <= now {
-            end(
-                .peerChannel(peerProblem("disconnected")), cause: .peerConnectionStateDisconnected, now: now)
+            let error = peerProblem("disconnected")
+            end(error, cause: .peerConnectionStateDisconnected, now: now)
             return
         }
         if let due = transport.closeDeadline, due <= now, let close = transport.announcedClose {
@@ -265,9 +265,14 @@ package final class ClientConnection {
         }
     }
 
-    /// The state, and why, as far as that is known (ICE12).
-    private func peerProblem(_ state: String) -> String {
-        "peer connection state: \(state)" + (transport.peer?.pathProblem.map { ": \($0)" } ?? "")
+    /// The error for a peer connection in `state`. Its text is the one of api.md 3.2.2; why it came to that is in the
+    /// log. One exception: an attempt for which no TURN server is left ends with their reasons (ICE12), which nobody
+    /// could guess.
+    private func peerProblem(_ state: String) -> ClientError {
+        let text = "peer connection state: \(state)"
+        guard let problem = transport.peer?.pathProblem else { return .peerChannel(text) }
+        log(.error, "\(text): \(problem.reason)")
+        return .peerChannel(problem.endsAttempt && !wasConnected ? "\(text): \(problem.reason)" : text)
     }
 
     private func peerEnded(_ error: PeerError?, now: Instant) {
@@ -280,9 +285,8 @@ package final class ClientConnection {
             // The server said that it would go.
             end(.dataChannelClosed(code: close.code, reason: close.reason), cause: .dataChannelClosed, now: now)
         } else if error != nil {
-            let problem = peerProblem("failed")
-            if let error { log(.warning, "peer connection failed: \(error); \(problem)") }
-            end(.peerChannel(problem), cause: .peerConnectionStateFailed, now: now)
+            if let error { log(.warning, "peer connection failed: \(error)") }
+            end(peerProblem("failed"), cause: .peerConnectionStateFailed, now: now)
         } else {
             end(nil, cause: .dataChannelClosed, now: now)
         }

@@ -36,12 +36,25 @@ package protocol ClientPeer: AnyObject {
     func close(now: Instant)
     func poll() -> ClientPeerOutput?
     /// What is known about why the path to the server failed or is in trouble, for users.
-    var pathProblem: String? { get }
+    var pathProblem: PathProblem? { get }
+}
+
+/// What keeps a peer connection from its server.
+package struct PathProblem: Equatable, Sendable {
+    /// For users.
+    package var reason: String
+    /// Only relays may be used and none is left: an attempt can never succeed.
+    package var endsAttempt = false
+
+    package init(_ reason: String, endsAttempt: Bool = false) {
+        self.reason = reason
+        self.endsAttempt = endsAttempt
+    }
 }
 
 extension ClientPeer {
     package var warnings: [String] { [] }
-    package var pathProblem: String? { nil }
+    package var pathProblem: PathProblem? { nil }
     // A peer without servers asks for neither.
     package func handleStream(_ id: ICEStreamID, _ event: ICEStreamEvent, now: Instant) {}
     package func resolved(_ token: Int, addresses: [IPAddress], now: Instant) {}

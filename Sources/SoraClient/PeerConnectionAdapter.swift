@@ -98,13 +98,15 @@ package final class PeerConnectionAdapter: ClientPeer {
     package var nextTimeout: Instant? { connection.nextTimeout }
     package func close(now: Instant) { connection.close(now: now) }
 
-    package var pathProblem: String? {
-        if let reason = connection.iceFailureReason { return reason }
+    package var pathProblem: PathProblem? {
+        if let reason = connection.iceFailureReason {
+            return PathProblem(reason, endsAttempt: connection.hasNoRelayLeft)
+        }
         let relays = connection.iceServerReports.compactMap { report -> String? in
             guard case .failed(let reason) = report.status else { return nil }
             return "\(report.server): \(reason)"
         }
-        if !relays.isEmpty { return relays.joined(separator: "; ") }
+        if !relays.isEmpty { return PathProblem(relays.joined(separator: "; ")) }
         // Nobody says that the relay is gone when it is reached over UDP.
         guard let used = connection.iceStatistics.pairs.first(where: \.isSelected), used.local.type == .relayed else {
             return nil
@@ -112,7 +114,7 @@ package final class PeerConnectionAdapter: ClientPeer {
         let server = connection.iceServerReports.first {
             $0.relayedAddress != nil && $0.relayedAddress == used.local.socketAddress
         }
-        return "no answers through the relay \(server.map { "\($0.server)" } ?? "\(used.local.address)")"
+        return PathProblem("no answers through the relay \(server.map { "\($0.server)" } ?? "\(used.local.address)")")
     }
 
     package func send(_ payload: [UInt8], isBinary: Bool, on channel: StreamID, now: Instant) -> Bool {

@@ -21,6 +21,19 @@ package struct VoiceProcessing: Sendable, Equatable {
     /// Brings speech to a common loudness.
     package var controlsGain = true
     package init() {}
+
+    private static let elements = ["webrtcdsp", "webrtcechoprobe"]
+    /// Whether the machine has what it takes.
+    package static var isAvailable: Bool { GStreamer.failure == nil && GStreamer.missing(elements).isEmpty }
+
+    /// The piece of a pipeline, with the exclamation mark behind it.
+    ///
+    /// - Parameter hasProbe: whether a speaker of the process feeds the cancellation of echo.
+    package func description(hasProbe: Bool) throws(DeviceError) -> String {
+        try GStreamer.require(Self.elements, package: "gstreamer1.0-plugins-bad")
+        return "webrtcdsp probe=\(SpeakerSink.probeName) echo-cancel=\(cancelsEcho && hasProbe) "
+            + "noise-suppression=\(suppressesNoise) gain-control=\(controlsGain) high-pass-filter=true ! "
+    }
 }
 
 /// A microphone, by the PulseAudio interface: 48 kHz, pieces of 10 ms.
@@ -49,7 +62,8 @@ package final class MicrophoneSource: MediaSource {
         try requireDevice(.microphone, deviceID)
         let name = deviceID ?? "the default microphone"
         let device = deviceID.map { " device=\(GStreamer.quoted($0))" } ?? ""
-        let voice = try processingElement()
+        let hasProbe = SpeakerSink.probe.withLock { $0 > 0 }
+        let voice = try processing?.description(hasProbe: hasProbe) ?? ""
         let channels = channels
         let packer = Mutex(AudioPacker(samplesPerPacket: 480, sampleRate: 48_000, channels: channels))
         let whole: @Sendable (MediaSourceEvent) -> Void = { event in
@@ -72,15 +86,6 @@ package final class MicrophoneSource: MediaSource {
     }
 
     package func stop() { live.stop() }
-
-    private func processingElement() throws(DeviceError) -> String {
-        guard let processing else { return "" }
-        try GStreamer.require(["webrtcdsp", "webrtcechoprobe"], package: "gstreamer1.0-plugins-bad")
-        let hasProbe = processing.cancelsEcho && SpeakerSink.probe.withLock { $0 > 0 }
-        return "webrtcdsp probe=\(SpeakerSink.probeName) echo-cancel=\(hasProbe) "
-            + "noise-suppression=\(processing.suppressesNoise) gain-control=\(processing.controlsGain) "
-            + "high-pass-filter=true ! "
-    }
 }
 
 /// A speaker, by the PulseAudio interface. Each speaker sink is one stream; the sound server mixes them.
@@ -128,8 +133,8 @@ package final class SpeakerSink: AudioSink {
         let name = deviceID ?? "the default speaker"
         let device = deviceID.map { " device=\(GStreamer.quoted($0))" } ?? ""
         var probe = ""
-        if feedsEchoCancellation {
-            try GStreamer.require(["webrtcechoprobe"], package: "gstreamer1.0-plugins-bad")
+        // Where it is missing, no microphone of the process cancels echo either.
+        if feedsEchoCancellation, GStreamer.missing(["webrtcechoprobe"]).isEmpty {
             let isFree = Self.probe.withLock { probe in
                 guard probe == 0 else { return false }
                 probe = 1

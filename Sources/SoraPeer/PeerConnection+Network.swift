@@ -33,9 +33,13 @@ extension PeerConnection {
     /// Why ICE failed, for users; nil while it has not.
     package var iceFailureReason: String? { hasEnded ? lastICEFailureReason : ice.failureReason }
 
+    /// Only relays may be used, and no server has one (ICE12).
+    package var hasNoRelayLeft: Bool { hasEnded ? hadNoRelayLeft : ice.hasNoRelayLeft }
+
     /// Gives relays back and closes connections, while there is still somebody to carry that out.
     func closeNetwork(now: Instant) {
         lastICEFailureReason = ice.failureReason
+        hadNoRelayLeft = ice.hasNoRelayLeft
         lastServerReports = ice.serverReports
         ice.close(now: now)
         while let output = ice.poll() {

@@ -58,6 +58,7 @@ package final class PeerConnection {
     let ice: ICEAgent
     /// Kept from before ICE was closed.
     var lastICEFailureReason: String?
+    var hadNoRelayLeft = false
     var lastServerReports: [ICEServerReport] = []
     var dtls: DTLSEndpoint?
     /// The peer's first flight, where it overtook the answer or the nomination: without it the handshake would wait for

@@ -206,7 +206,7 @@ struct NetworkChangeTests {
                 Issue.record("ended without an error")
                 return
             }
-            #expect(error.localizedDescription.hasPrefix("PeerChannel error (peer connection state: disconnected"))
+            #expect(error.localizedDescription == "PeerChannel error (peer connection state: disconnected)")
             #expect(clock.now - start < .seconds(12))
             #expect(clock.now - start > .seconds(4))
         }

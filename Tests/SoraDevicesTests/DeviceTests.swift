@@ -36,6 +36,35 @@ import Testing
     }
 }
 
+/// Without any device: a source that makes noise in place of the microphone.
+@Suite struct VoiceProcessingTests {
+    /// Level of steady noise behind a piece of pipeline.
+    private func level(behind element: String) throws -> Double {
+        let live = LivePipeline()
+        let collector = Collector()
+        try live.start(device: "noise", { collector.take($0) }) { () throws(DeviceError) in
+            try GStreamerPipeline(
+                "audiotestsrc is-live=true wave=white-noise volume=0.05 samplesperbuffer=480 ! "
+                    + "audio/x-raw,format=S16LE,rate=48000,channels=1,layout=interleaved ! "
+                    + "\(element)appsink name=audio sync=false max-buffers=20 drop=true", device: "noise")
+        }
+        #expect(collector.wait { $0.audio.count >= 300 })
+        live.stop()
+        let last = collector.now.audio.suffix(100)
+        return last.map(\.level).reduce(0, +) / Double(max(last.count, 1))
+    }
+
+    @Test func steadyNoiseIsSuppressed() throws {
+        guard VoiceProcessing.isAvailable else { return }
+        var processing = VoiceProcessing()
+        processing.controlsGain = false
+        let plain = try level(behind: "")
+        let cleaned = try level(behind: try processing.description(hasProbe: false))
+        #expect(plain > 0.01, "\(plain)")
+        #expect(cleaned < plain / 2, "\(plain) → \(cleaned)")
+    }
+}
+
 @Suite(
     .serialized,
     .enabled(if: DeviceServices.areThere, "not installed: \(DeviceServices.missing.joined(separator: ", "))"))

@@ -115,6 +115,22 @@ import Testing
         #expect(await code(call) == "RPC unavailable: rpc channel is not available")
     }
 
+    // api 2.20: the channel was there when the call began and is gone when it should be sent.
+    @Test func aChannelThatGoesMeanwhileIsInvalidated() async throws {
+        let (_, driver, channel) = try await connected()
+        openRPC(driver)
+        async let answering: Void = {
+            #expect(await driver.journal.wait(for: "call 1"))
+            driver.answer(1, .failure(SoraError.rpcUnavailable(reason: "rpc channel is not available")))
+        }()
+        let text = await code {
+            _ = try await channel.rpc(method: RequestSimulcastRid.self, params: RequestSimulcastRidParams(rid: .r0))
+        }
+        await answering
+        #expect(text == "RPC DataChannel is closed: RPC channel is invalidated")
+        channel.disconnect(error: nil)
+    }
+
     @Test func answersAreDecoded() async throws {
         let (_, driver, channel) = try await connected()
         openRPC(driver)

@@ -436,6 +436,27 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
         }
     }
 
+    // A start is carried out later; what stops the view in between counts.
+    @Test func aStopTakesAStartBackThatWaits() async {
+        let view = VideoView()
+        view.start()
+        view.stop()
+        await mainQueueTurn()
+        #expect(!view.isRendering)
+        view.start()
+        view.stop()
+        view.start()
+        await mainQueueTurn()
+        #expect(view.isRendering)
+        let other = VideoView()
+        let stream = remoteStream()
+        stream.videoRenderer = other
+        stream.videoRenderer = nil
+        await mainQueueTurn()
+        await mainQueueTurn()
+        #expect(!other.isRendering)
+    }
+
     @Test func theSizeOfTheLastFrameStays() async {
         let view = VideoView(frame: CGRect(x: 0, y: 0, width: 10, height: 10))
         #expect(view.contentMode == .scaleAspectFit && view.currentVideoFrameSize == nil)

@@ -66,7 +66,9 @@ public struct Configuration {
     public var audioStereoOutputEnabled = false
     /// False: the microphone starts hard-muted.
     public var initialMicrophoneEnabled = true
-    /// True: no echo cancellation, gain control and noise suppression.
+    /// True: the microphone's sound is sent as it comes, without echo cancellation, gain control and noise suppression.
+    /// They need GStreamer's `webrtcdsp` (Debian: gstreamer1.0-plugins-bad) and are left out, with a line in the log,
+    /// where it is missing; echo is that of what this process plays.
     public var bypassVoiceProcessing = false
     /// The language of the audio, for the server's speech services, for instance `ja-JP`.
     public var audioStreamingLanguageCode: String?

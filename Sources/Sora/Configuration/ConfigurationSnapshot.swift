@@ -145,6 +145,9 @@ struct ConfigurationSnapshot: Sendable {
         publisherAudioTrackId = configuration.publisherAudioTrackId
     }
 
+    /// Whether the microphone's sound is cleaned. Stereo is for music, which that would harm.
+    var processesVoice: Bool { !bypassVoiceProcessing && !audioStereoOutputEnabled }
+
     /// Texts that must never appear in a log, by value.
     var secrets: [String] {
         var secrets: [String] = []

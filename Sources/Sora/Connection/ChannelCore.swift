@@ -66,7 +66,8 @@ final class ChannelCore: Sendable {
         self.deliveries = deliveries
         self.settings = settings
         self.progress = progress
-        microphone = ConnectionMicrophone(isHardMuted: !settings.initialMicrophoneEnabled)
+        microphone = ConnectionMicrophone(
+            isHardMuted: !settings.initialMicrophoneEnabled, processesVoice: settings.processesVoice)
         webSocketHandlers = Transfer(configuration.webSocketChannelHandlers)
         handlersSlot = Locked(configuration.mediaChannelHandlers)
         life = Locked(Life(completion: completion))

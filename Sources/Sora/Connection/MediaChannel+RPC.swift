@@ -45,11 +45,20 @@ extension MediaChannel {
         if let obstacle = core.outgoing.rpcObstacle() { throw obstacle }
         let call = RPCCall(
             method: M.name, params: try Self.encode(params), isNotification: isNotification, timeout: timeout)
-        guard let answer = try await core.call(call) else { return nil }
+        guard let answer = try await answer(to: call) else { return nil }
         do {
             return (answer.id, try JSONDecoder().decode(M.Result.self, from: answer.result))
         } catch {
             throw SoraError.rpcDecodingError(reason: String(describing: error))
+        }
+    }
+
+    /// The channel was open a moment ago: if there is none now, it was taken away meanwhile.
+    nonisolated(nonsending) private func answer(to call: RPCCall) async throws -> RPCAnswer? {
+        do {
+            return try await core.call(call)
+        } catch SoraError.rpcUnavailable {
+            throw SoraError.rpcDataChannelClosed(reason: "RPC channel is invalidated")
         }
     }
 

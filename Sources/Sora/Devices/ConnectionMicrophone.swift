@@ -5,7 +5,11 @@ protocol MicrophoneBackend: Sendable {
     /// False: there is nothing that could be switched on and off.
     var isControllable: Bool { get }
     /// Opens the microphone; blocks until sound comes or it has failed.
-    func start(onSound: @escaping @Sendable (AudioChunk) -> Void) throws -> any MicrophoneCapture
+    ///
+    /// - Parameter processesVoice: whether echo, noise and loudness may be dealt with.
+    func start(
+        processesVoice: Bool, onSound: @escaping @Sendable (AudioChunk) -> Void
+    ) throws -> any MicrophoneCapture
 }
 
 /// An open microphone.
@@ -17,7 +21,9 @@ protocol MicrophoneCapture: AnyObject, Sendable {
 /// A system without sound.
 struct NoMicrophone: MicrophoneBackend {
     var isControllable: Bool { false }
-    func start(onSound: @escaping @Sendable (AudioChunk) -> Void) throws -> any MicrophoneCapture {
+    func start(
+        processesVoice: Bool, onSound: @escaping @Sendable (AudioChunk) -> Void
+    ) throws -> any MicrophoneCapture {
         throw SoraError.mediaChannelError(reason: "no microphone support in this build")
     }
 }
@@ -39,10 +45,21 @@ final class ConnectionMicrophone: Sendable {
     /// Opening and closing, one after the other.
     private let operations = NSLock()
     private let session: RTCAudioSession
+    private let processesVoice: Bool
+    private let ownBackend: (any MicrophoneBackend)?
+    private var device: any MicrophoneBackend { ownBackend ?? Self.backend.read() }
 
-    init(isHardMuted: Bool, session: RTCAudioSession = .sharedInstance()) {
+    /// - Parameters:
+    ///   - processesVoice: fixed for the life of the connection.
+    ///   - backend: nil stands for that of the process.
+    init(
+        isHardMuted: Bool, processesVoice: Bool = true, session: RTCAudioSession = .sharedInstance(),
+        backend: (any MicrophoneBackend)? = nil
+    ) {
         state = Locked(State(isHardMuted: isHardMuted))
         self.session = session
+        self.processesVoice = processesVoice
+        ownBackend = backend
     }
 
     /// The local stream is there: opens the microphone in the background. A failure is logged and concerns nobody else.
@@ -63,7 +80,7 @@ final class ConnectionMicrophone: Sendable {
 
     /// Closes or opens the device itself, and returns when that is done.
     func setHardMute(_ isMuted: Bool) -> SoraError? {
-        guard Self.backend.read().isControllable else {
+        guard device.isControllable else {
             return .mediaChannelError(reason: "setAudioHardMute is not supported")
         }
         let before = state.withLock { state in
@@ -107,7 +124,7 @@ final class ConnectionMicrophone: Sendable {
             return true
         }
         do {
-            let capture = try Self.backend.read().start { [weak self] chunk in
+            let capture = try device.start(processesVoice: processesVoice) { [weak self] chunk in
                 self?.state.withLock { $0.stream }?.send(audio: chunk)
             }
             state.withLock { $0.capture = capture }

@@ -41,22 +41,20 @@ extension PeerConfiguration {
     init(_ offer: OfferMessage, settings: ConfigurationSnapshot, certificate: DTLSCertificate, now: Instant) {
         var ice = ICEConfiguration()
         ice.usesTCPCandidates = false
-        if let config = offer.config {
-            ice.transportPolicy = config.iceTransportPolicy == "relay" ? .relay : .all
-            ice.servers = config.iceServers.flatMap {
-                Self.servers($0.urls, userName: $0.username, credential: $0.credential)
-            }
-        } else {
-            ice.transportPolicy = settings.iceServers.isEmpty || settings.iceTransportPolicy == .all ? .all : .relay
-            ice.servers = settings.iceServers.flatMap {
-                Self.servers($0.urls, userName: $0.userName, credential: $0.credential)
-            }
+        ice.servers = settings.iceServers.flatMap {
+            Self.servers($0.urls, userName: $0.userName, credential: $0.credential)
         }
-        self.init(
+        // A policy of relay, which is the default of the settings, counts only when there is a relay to use.
+        let hasRelay = ice.servers.contains { $0.uri.isTURN }
+        ice.transportPolicy = settings.iceTransportPolicy == .relay && hasRelay ? .relay : .all
+        let base = PeerConfiguration(
             iceRole: .controlling, ice: ice, certificate: certificate,
             media: ClientCapabilities.media(playsStereo: settings.audioStereoOutputEnabled),
             canonicalName: Utilities.randomString(length: 16),
             ntpEpoch: Self.ntpTime(atOriginOf: now))
+        let (configuration, unusable) = ClientPeerSettings(base: base).configuration(for: offer)
+        for error in unusable { Logger.warn(type: .peerChannel, message: "an ICE server is left out: \(error)") }
+        self = configuration
     }
 
     private static func servers(_ urls: [String], userName: String?, credential: String?) -> [ICEServer] {

@@ -37,16 +37,19 @@ final class TransportMedia {
             // Who wants to keep the resolution shows something to read.
             content = settings.degradationPreference == .maintainResolution ? .detail : .motion
             localVideo = (id, track)
-            maximumBitrate = (offer?.videoBitRate ?? settings.videoBitRate).map { $0 * 1000 }
+            maximumBitrate = (offer?.videoBitRate ?? settings.videoBitRate).map(Self.bitsPerSecond)
             stream.attach(video: LocalVideoPort(track), audio: nil)
         }
         if let id = senders.audio {
             let track = LocalAudio()
-            let bitrate = (offer?.audioBitRate ?? settings.audioBitRate).map { $0 * 1000 }
+            let bitrate = (offer?.audioBitRate ?? settings.audioBitRate).map(Self.bitsPerSecond)
             localAudio = (id, track, AudioEncoderSettings(bitrate: bitrate))
             stream.attach(video: nil, audio: LocalAudioPort(track))
         }
     }
+
+    /// From kbit/s, within what encoders take, whatever the application or the server says.
+    static func bitsPerSecond(_ kilobits: Int) -> Int { min(max(kilobits, 1), 1_000_000) * 1000 }
 
     /// Takes codec, layers and limits of the senders from the negotiation that has just ended.
     func takeParameters() {

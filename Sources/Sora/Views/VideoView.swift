@@ -28,6 +28,8 @@ public enum VideoViewConnectionMode: Sendable {
         set { newValue ? startDebugging() : stopDebugging() }
     }
 
+    /// A start waits for its turn on the main queue.
+    private var isStarting = false
     private var surface: (any VideoSurface)?
     private var hasAskedForSurface = false
     private var shownSize: CGSize?
@@ -53,16 +55,22 @@ public enum VideoViewConnectionMode: Sendable {
 
     /// Begins to show frames.
     public func start() {
-        guard !isRendering else { return }
+        guard !isRendering, !isStarting else { return }
+        isStarting = true
         DispatchQueue.main.async { [weak self] in
-            guard let self, !isRendering else { return }
+            // A stop in between takes the start back.
+            guard let self, isStarting else { return }
+            isStarting = false
             if let surface = openSurface() { surface.clear() }
             isRendering = true
         }
     }
 
     /// Ignores further frames.
-    public func stop() { isRendering = false }
+    public func stop() {
+        isStarting = false
+        isRendering = false
+    }
 
     /// Shows ``backgroundView`` or black, unless frames are shown.
     public func clear() {

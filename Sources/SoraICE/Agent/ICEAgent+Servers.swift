@@ -256,7 +256,7 @@ extension ICEAgent {
     }
 
     /// Relays only, and none was to be had from any server. Later, when there was one, silence decides.
-    var hasNoRelayLeft: Bool {
+    package var hasNoRelayLeft: Bool {
         guard configuration.mode == .full, configuration.transportPolicy == .relay, hasGathered, isGatheringFinished,
             !wasConnected
         else { return false }

@@ -50,6 +50,8 @@ final class VirtualDriver: ConnectionDriver, @unchecked Sendable {
     var now = Instant.zero
     private var calls: [RPCCallToken: @Sendable (Result<RPCAnswer?, any Error>) -> Void] = [:]
     private var isDraining = false
+    /// Answers to pings that left.
+    private(set) var pongs = 0
 
     init(core: ChannelCore, settings: ConfigurationSnapshot) {
         self.core = core
@@ -169,7 +171,8 @@ final class VirtualDriver: ConnectionDriver, @unchecked Sendable {
                 connection.webSocketClosed(id, code: 1000, reason: nil, now: now)
             case .collectStatistics(let token): connection.provideStatistics([], for: token, now: now)
             case .event(let record): report(record)
-            case .sendText, .openSockets, .closeSockets, .transmit, .ice, .media, .log: break
+            case .sendText(_, let text): if text.contains(#""type":"pong""#) { pongs += 1 }
+            case .openSockets, .closeSockets, .transmit, .ice, .media, .log: break
             }
         }
     }
