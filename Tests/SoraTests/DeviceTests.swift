@@ -288,6 +288,23 @@ final class ScriptedCameras: CameraBackend {
             await reason(.default, fresh) == "MediaChannel error (video hard mute operation was cancelled)")
     }
 
+    // api 2.17: a camera that is about to run for the connection excludes the screen, too.
+    @Test func aCameraThatIsBeingOpenedIsKnown() async throws {
+        let connection = ConnectionCamera(
+            cameras: system, screenOwner: ScreenCaptureOwner(backend: NoScreen()))
+        let stream = ConnectedStream(streamId: "s", isLocal: true, core: nil, video: RecordingTrack(), audio: nil)
+        let gate = DispatchSemaphore(value: 0)
+        system.perform { gate.wait() }
+        #expect(!connection.isOpening)
+        connection.open(.default, for: stream)
+        #expect(connection.isOpening)
+        gate.signal()
+        await withCheckedContinuation { continuation in system.perform { continuation.resume() } }
+        #expect(!connection.isOpening && system.current?.stream === stream)
+        await withCheckedContinuation { continuation in connection.close(streams: [stream]) { continuation.resume() } }
+        #expect(system.current == nil)
+    }
+
     @Test func aFailedMuteGivesThePictureBack() async throws {
         let mute = VideoHardMute(cameras: system)
         let stream = ConnectedStream(streamId: "s", isLocal: true, core: nil, video: RecordingTrack(), audio: nil)

@@ -285,9 +285,20 @@ extension LoggingTests {
             let client = self.client([server.signalingURL + "?token=\(marker)query"]) {
                 $0.signalingConnectMetadata = ["access_token": "\(marker)metadata"]
                 $0.signalingConnectNotifyMetadata = ["note": "\(marker)notify"]
+                $0.forwardingFilters = [ForwardingFilter(rules: [], metadata: ["token": "\(marker)filter"])]
+                $0.webRTCConfiguration.iceServerInfos = [
+                    ICEServerInfo(urls: ["turn:127.0.0.1:9"], userName: "u", credential: "\(marker)own")
+                ]
+                $0.audioEnabled = true
+                $0.initialMicrophoneEnabled = false
             }
             #expect(await client.connected())
             await client.leave()
+            let locked = server.signalingURL.replacingOccurrences(of: "ws://", with: "ws://me:\(marker)password@")
+            let named = self.client([locked]) { $0.signalingConnectMetadata = "\(marker)text" }
+            #expect(await named.journal.wait(seconds: 15) { $0.contains { $0.hasPrefix("connect ") } })
+            named.channel.disconnect(error: nil)
+            #expect(await named.journal.wait(seconds: 15) { $0.contains { $0.hasPrefix("disconnect") } })
             let failing = self.client(["ws://example.invalid/signaling?x=\(marker)failing"]) {
                 $0.proxy = Proxy(host: "127.0.0.1", port: 1, username: "u", password: "\(marker)proxy")
             }

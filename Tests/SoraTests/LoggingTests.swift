@@ -21,6 +21,27 @@ import Testing
         #expect(logger.level == .info && logger.groups == [.channels, .user])
     }
 
+    // A program that never runs its main queue is told so once, with the remedy, as the log stands by default.
+    @Test func aMainQueueThatNobodyRunsIsNamedOnce() {
+        withLogger { _, journal in
+            let late = Locked<[MainQueue.Job]>([])
+            let stuck = MainQueue(run: { _ in }, later: { job in late.withLock { $0.append(job) } })
+            for _ in 0..<3 { stuck.async {} }
+            for job in late.exchange([]) { job() }
+            stuck.async {}
+            for job in late.exchange([]) { job() }
+            #expect(
+                journal.entries == [
+                    "MediaStream WARN: VideoRenderer callbacks wait because nothing runs the main queue; call "
+                        + "dispatchMain(), RunLoop.main.run() or use an async @main"
+                ])
+            let running = MainQueue(run: { $0() }, later: { job in late.withLock { $0.append(job) } })
+            running.async { journal.add("ran") }
+            for job in late.exchange([]) { job() }
+            #expect(journal.entries.count == 2 && journal.entries.last == "ran")
+        }
+    }
+
     @Test func levelsFilter() {
         withLogger { logger, journal in
             let levels: [LogLevel] = [.fatal, .error, .warn, .info, .debug, .trace]

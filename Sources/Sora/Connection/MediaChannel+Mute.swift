@@ -48,7 +48,7 @@ extension MediaChannel {
     nonisolated(nonsending) public func startScreenCapture(settings: ScreenCaptureSettings = .init()) async throws {
         if let error = core.obstacle(audio: false) { throw error }
         let stream = try core.sendingStream(audio: false).get().value
-        if CameraVideoCapturer.current?.stream === stream {
+        if CameraVideoCapturer.current?.stream === stream || core.camera.isOpening {
             throw SoraError.mediaChannelError(
                 reason: "camera capture is running on senderStream, call setVideoHardMute(true) before "
                     + "startScreenCapture")

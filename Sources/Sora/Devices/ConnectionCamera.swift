@@ -7,6 +7,9 @@ final class ConnectionCamera: Sendable {
     let hardMute: VideoHardMute
     private let cameras: CameraSystem
     private let isEnded = Locked(false)
+    private let opening = Locked(0)
+    /// True while the camera is about to run for this connection.
+    var isOpening: Bool { opening.read() > 0 || hardMute.isStarting }
 
     init(cameras: CameraSystem = .shared, screenOwner: ScreenCaptureOwner = .shared) {
         self.cameras = cameras
@@ -17,7 +20,9 @@ final class ConnectionCamera: Sendable {
     /// Takes the camera of `settings` over for `stream`. Failures are logged and do not concern the connection.
     func open(_ settings: CameraSettings, for stream: ConnectedStream) {
         let stream = Transfer(stream)
+        opening.withLock { $0 += 1 }
         cameras.perform { [self] in
+            defer { opening.withLock { $0 -= 1 } }
             guard !isEnded.read() else { return }
             do {
                 let (capturer, format, frameRate) = try CameraChoice.resolve(settings, in: cameras)

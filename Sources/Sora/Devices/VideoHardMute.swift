@@ -6,6 +6,7 @@ final class VideoHardMute: Sendable {
         /// The camera that this connection stopped.
         var stopped: CameraVideoCapturer?
         var isCancelled = false
+        var isStarting = false
     }
     private let state = Locked(State())
     private let cameras: CameraSystem
@@ -22,6 +23,8 @@ final class VideoHardMute: Sendable {
         withExtendedLifetime(old) {}
     }
 
+    /// True while a call starts the camera.
+    var isStarting: Bool { state.withLock { $0.isStarting } }
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     /// Stops or starts the camera for `stream` and settles its `videoEnabled`.
@@ -43,6 +46,8 @@ final class VideoHardMute: Sendable {
             }
             if isCancelled { throw Self.error("video hard mute operation was cancelled") }
         } else {
+            state.withLock { $0.isStarting = true }
+            defer { state.withLock { $0.isStarting = false } }
             guard !screen.isActive else {
                 throw Self.error("screen capture is active, stopScreenCapture before setVideoHardMute(false)")
             }

@@ -35,7 +35,7 @@ final class RendererBinding: Sendable {
         }
         guard let target else { return }
         let payload = Transfer((target, frame))
-        MainQueue.async { [self] in
+        MainQueue.shared.async { [self] in
             let (renderer, frame) = payload.value
             let (isActive, sizeChanged) = state.withLock { state -> (Bool, Bool) in
                 state.waitingFrames -= 1
@@ -53,7 +53,7 @@ final class RendererBinding: Sendable {
     func sendWhileActive(_ call: @escaping (any VideoRenderer) -> Void) {
         guard let renderer else { return }
         let payload = Transfer((renderer, call))
-        MainQueue.async { [self] in
+        MainQueue.shared.async { [self] in
             guard state.withLock({ $0.isActive }) else { return }
             payload.value.1(payload.value.0)
         }
@@ -63,44 +63,6 @@ final class RendererBinding: Sendable {
     func send(_ call: @escaping (any VideoRenderer) -> Void) {
         guard let renderer else { return }
         let payload = Transfer((renderer, call))
-        MainQueue.async { payload.value.1(payload.value.0) }
-    }
-}
-
-/// The main dispatch queue, watched: in a program that never runs it, renderers would wait for ever without a word.
-enum MainQueue {
-    private struct State {
-        var hasRun = false
-        var isWatched = false
-        var hasWarned = false
-    }
-    private static let state = Locked(State())
-    /// How long a first callback may wait before it is called stuck.
-    private static let patience = DispatchTimeInterval.seconds(3)
-
-    static func async(_ body: @escaping @Sendable () -> Void) {
-        let startsWatch = state.withLock { state in
-            guard !state.hasRun, !state.isWatched else { return false }
-            state.isWatched = true
-            return true
-        }
-        if startsWatch { DispatchQueue.global().asyncAfter(deadline: .now() + patience) { check() } }
-        DispatchQueue.main.async {
-            state.withLock { $0.hasRun = true }
-            body()
-        }
-    }
-
-    private static func check() {
-        let warns = state.withLock { state in
-            guard !state.hasRun, !state.hasWarned else { return false }
-            state.hasWarned = true
-            return true
-        }
-        guard warns else { return }
-        Logger.warn(
-            type: .videoRenderer,
-            message: "VideoRenderer callbacks wait because nothing runs the main queue; call dispatchMain(), "
-                + "RunLoop.main.run() or use an async @main")
+        MainQueue.shared.async { payload.value.1(payload.value.0) }
     }
 }

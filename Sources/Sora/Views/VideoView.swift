@@ -84,7 +84,8 @@ public enum VideoViewConnectionMode: Sendable {
             hasAskedForSurface = true
             surface = VideoSurfaces.make(self)
             if surface == nil {
-                Logger.warn(type: .videoView, message: "no display: VideoView follows its stream and draws nothing")
+                // Written with the default settings, unlike what views say otherwise.
+                Logger.warn(type: .mediaStream, message: "no display: VideoView follows its stream and draws nothing")
             }
         }
         return surface
