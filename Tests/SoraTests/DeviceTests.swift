@@ -434,6 +434,7 @@ final class ScriptedCameras: CameraBackend {
             if [0, 100, 200, 300].contains(time) {
                 #expect(await changed.wait { $0.count == before + 1 })
                 if time != 200 { #expect(await track.journal.wait(for: "frame \(time * 1_000_000)")) }
+                #expect(await eventually { !capture.isProcessing })
             }
         }
         #expect(changed.entries == ["0", "100", "200", "300"])

@@ -449,7 +449,10 @@ import Testing
             #expect(!stream.videoEnabled && stream.audioEnabled)
             await mainQueueTurn()
             #expect(
-                Array(witness.entries.dropFirst(before)) == [
+                // The server may say something meanwhile.
+                witness.entries.dropFirst(before).filter {
+                    $0.hasPrefix("video ") || $0.hasPrefix("audio ") || $0.contains("Changed")
+                } == [
                     "video false", "e:videoEnabledChanged mainStream", "audio false",
                     "e:audioEnabledChanged mainStream",
                     "audio true", "e:audioEnabledChanged mainStream",

@@ -39,6 +39,9 @@ final class ScreenCapture: Sendable {
         }
     }
 
+    /// True while a picture is being changed; others are dropped meanwhile.
+    var isProcessing: Bool { state.withLock { $0.isProcessing } }
+
     /// The stream that gets the pictures.
     var stream: ConnectedStream? { state.withLock { $0.stream } }
 
