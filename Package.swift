@@ -132,7 +132,9 @@ let modules: [Module] = [
             "SoraWire", "SoraPeer", "SoraNetwork", "SoraHTTP", "SoraMessages", "SoraSCTP", "SoraRTP", "SoraICE",
             "SoraSDP", "SoraSecureTransport", "SoraLoad", "LocalSora", "Sora",
         ], kind: .executable, hasTests: false),
-    Module(name: "TestSupport", uses: ["SoraWire", "SoraEmulator", "CDtlsTestClock"], kind: .support, hasTests: false),
+    Module(
+        name: "TestSupport", uses: ["SoraWire", "SoraEmulator", "SoraFrames", "CDtlsTestClock"], kind: .support,
+        hasTests: false),
 ]
 
 let swiftSettings: [SwiftSetting] = [

@@ -89,7 +89,7 @@ package enum FrameCounter {
     /// Each row is this part of the picture's height.
     private static let rowPart = 12
 
-    static func draw(_ number: UInt32, into planes: MutableI420Planes) {
+    package static func draw(_ number: UInt32, into planes: MutableI420Planes) {
         let bits = code(number)
         let rowHeight = max(2, planes.height / rowPart)
         for row in 0..<(rowHeight * rows) where row < planes.height {

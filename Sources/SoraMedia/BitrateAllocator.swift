@@ -8,11 +8,17 @@ package enum BitrateAllocator {
         package var isActive: Bool
         /// Bits per second; nil: by size.
         package var maximumBitrate: Int?
-        package init(width: Int, height: Int, isActive: Bool = true, maximumBitrate: Int? = nil) {
+        /// Is being sent. One that is not needs more to begin than it needs to go on, so that an estimate that wavers
+        /// does not switch it on and off, which costs every receiver a key frame each time.
+        package var isRunning: Bool
+        package init(
+            width: Int, height: Int, isActive: Bool = true, maximumBitrate: Int? = nil, isRunning: Bool = true
+        ) {
             self.width = width
             self.height = height
             self.isActive = isActive
             self.maximumBitrate = maximumBitrate
+            self.isRunning = isRunning
         }
     }
 
@@ -43,7 +49,7 @@ package enum BitrateAllocator {
         for (index, layer) in layers.enumerated() where layer.isActive {
             let maximum = max(layer.maximumBitrate ?? defaultMaximum(width: layer.width, height: layer.height), 1)
             let least = minimum(width: layer.width, height: layer.height, maximum: maximum)
-            guard isLowest || left >= least else { break }
+            guard isLowest || left >= (layer.isRunning ? least : min(least + least / 4, maximum)) else { break }
             output[index] = min(max(left, isLowest ? min(30_000, maximum) : 0), maximum)
             left = max(0, left - output[index])
             isLowest = false

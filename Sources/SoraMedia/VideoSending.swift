@@ -24,6 +24,8 @@ final class VideoSending {
     private var random: RandomSource
     private var orientationID: UInt8?
     private var lastInput = (width: 0, height: 0)
+    /// Bits per second of each layer, as allocated last.
+    private var targets: [Int] = []
 
     struct ClockMapping {
         var layer: Int
@@ -91,14 +93,14 @@ final class VideoSending {
     func allocate(_ available: Int?) -> Int {
         let settings = encoding.settings
         let input = lastInput
-        let layers = settings.layers.map { layer in
+        let layers = settings.layers.enumerated().map { index, layer in
             BitrateAllocator.Layer(
                 width: Int(Double(input.width) / max(layer.scaleDownBy, 1)),
                 height: Int(Double(input.height) / max(layer.scaleDownBy, 1)), isActive: layer.isActive,
-                maximumBitrate: layer.maximumBitrate)
+                maximumBitrate: layer.maximumBitrate, isRunning: targets.indices.contains(index) && targets[index] > 0)
         }
         let limit = min(available ?? .max, transceiver.sendBandwidthLimit ?? .max)
-        let targets = BitrateAllocator.allocate(limit, to: layers)
+        targets = BitrateAllocator.allocate(limit, to: layers)
         encoding.setTargets(targets)
         return targets.reduce(0, +)
     }

@@ -237,6 +237,10 @@ extension PeerConnection {
         emit(.availableBitrate(bitrate))
     }
 
+    /// Whether the path has shown how much it carries, by delay that grew; before that a low estimate may only mean
+    /// that little was tried.
+    package var hasMetPathLimit: Bool { !rtp.estimator.isStartingUp }
+
     // MARK: Feedback of ours
 
     /// Asks the sender of an inbound stream for a key frame, at once. The caller limits the rate.

@@ -263,6 +263,20 @@ import Testing
         #expect(BitrateAllocator.allocate(0, to: layers) == [30_000, 0, 0])
     }
 
+    @Test func layerThatRestsNeedsMoreToBeginThanToGoOn() {
+        var resting = layers
+        resting[2].isRunning = false
+        // The largest layer is worth 500 kbit/s to go on with, and 625 to begin with.
+        for (left, isSent) in [(490_000, false), (510_000, false), (620_000, false), (630_000, true)] {
+            let targets = BitrateAllocator.allocate(650_000 + left, to: resting)
+            #expect((targets[2] > 0) == isSent, "\(left)")
+        }
+        #expect(BitrateAllocator.allocate(650_000 + 510_000, to: layers)[2] == 510_000)
+        // Never more than its maximum.
+        resting[2].maximumBitrate = 400_000
+        #expect(BitrateAllocator.allocate(650_000 + 400_000, to: resting)[2] == 400_000)
+    }
+
     @Test func anyPatternOfActiveLayersWorks() {  // RTP13
         for pattern in 0..<8 {
             var some = layers

@@ -191,6 +191,29 @@ import Testing
         #expect(check.faults.isEmpty, "\(check.faults)")
     }
 
+    /// SRV2: a link that carries less than the layer that flows (transport-wide feedback tells), and everything again. The
+    /// queue in it grows until the layer goes down; the picture must not stand still over it. Media are 2 Mbit/s.
+    @Test(arguments: [1_600_000, 1_200_000, 800_000]) func narrowLinkLowersTheLayerWithoutAFreeze(rate: Int) throws {
+        let harness = try ChannelHarness()
+        let (publisher, source) = try Self.publisher(harness)
+        source.frameSizes = [600, 1800, 8000]
+        let viewer = try Self.viewer(harness, .r2)
+        let other = try Self.viewer(harness, .r2)
+        harness.play([source], for: .seconds(6))
+        func check() -> StreamCheck { StreamCheck(viewer.packets(from: publisher.id, .video)) }
+        #expect(check().layers.last == 2)
+        harness.setConditions(of: viewer, down: LinkConditions(delay: .milliseconds(20), bitsPerSecond: rate))
+        harness.play([source], for: .seconds(4))
+        #expect((check().layers.last ?? 2) < 2)
+        harness.setConditions(of: viewer, down: LinkConditions(delay: .milliseconds(20)))
+        harness.play([source], for: .seconds(20))
+        let all = check()
+        #expect(all.layers.last == 2)
+        #expect(all.faults.isEmpty, "\(all.faults)")
+        #expect(all.longestFreeze < .milliseconds(200), "\(all.longestFreeze)")
+        #expect(StreamCheck(other.packets(from: publisher.id, .video)).layers.last == 2)
+    }
+
     /// A sender that exceeds its bit rate is told to stay under it (REMB).
     @Test func excessiveSenderIsLimited() throws {
         let harness = try ChannelHarness()

@@ -11,12 +11,16 @@ final class LiveClient: Sendable {
     private let objects: Transfer<(channel: MediaChannel, task: ConnectionTask)>
 
     /// Starts to connect.
-    init(_ configuration: Configuration) {
+    /// - Parameter onAddStream: for each stream, before anything of it is shown.
+    init(_ configuration: Configuration, onAddStream: (@Sendable (any MediaStream) -> Void)? = nil) {
         let journal = journal
         let handlers = configuration.mediaChannelHandlers
         handlers.onConnect = { journal.add("connect \($0?.localizedDescription ?? "nil")") }
         handlers.onDisconnect = { journal.add("disconnect \(Stage.text($0))") }
-        handlers.onAddStream = { journal.add("add \($0.streamId)") }
+        handlers.onAddStream = {
+            onAddStream?($0)
+            journal.add("add \($0.streamId)")
+        }
         handlers.onRemoveStream = { journal.add("remove \($0.streamId)") }
         handlers.onReceiveSignalingJSON = { json in
             let object = try? JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
