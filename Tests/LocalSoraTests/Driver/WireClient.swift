@@ -27,6 +27,7 @@ actor WireClient {
     /// Where `redirect` messages pointed to.
     private(set) var redirects: [String] = []
 
+    private var source: MediaSource?
     private var stream: (any ByteStream)?
     private var handshake: WebSocketClientHandshake?
     private var webSocket: WebSocketConnection?
@@ -124,6 +125,15 @@ actor WireClient {
         guard let peer else { return nil }
         defer { drain() }
         return body(peer, loop.now)
+    }
+
+    /// Sends frames and sound, as many as wanted, at once.
+    func play(_ frames: Int) {
+        guard let peer else { return }
+        let source = source ?? MediaSource(peer)
+        self.source = source
+        for _ in 0..<frames { source.tick(now: loop.now) }
+        drain()
     }
 
     // MARK: Events

@@ -13,13 +13,6 @@ import Testing
         try await body(directory.path)
     }
 
-    private func send(_ frames: Int, from client: WireClient) async {
-        _ = await client.withPeer { peer, now in
-            let source = MediaSource(peer)
-            for _ in 0..<frames { source.tick(now: now) }
-        }
-    }
-
     /// Whether that many packets of the first sender's sound have come, asking a bounded number of times.
     private func hasReceived(_ packets: Int, _ server: SoraServer) async throws -> Bool {
         for _ in 0..<1000 {
@@ -45,9 +38,9 @@ import Testing
                     let started = try await server.call(
                         "Sora_20231220.StartRecording", ["channel_id": "sora", "metadata": ["a": 1]])
                     let id = try #require(started.json.objectValue?["recording_id"]?.stringValue)
-                    await send(20, from: client)
+                    await client.play(20)
                     #expect(await client.wait { !($0.peer?.keyFrameRequests.isEmpty ?? true) })
-                    await send(20, from: client)
+                    await client.play(20)
                     #expect(try await hasReceived(40, server))
                     let session = try await server.call("Sora_20231220.GetSession", ["channel_id": "sora"])
                     #expect(session.json.objectValue?["recording_id"]?.stringValue == id)
@@ -89,7 +82,7 @@ import Testing
                     try await client.join(server.signalingURL, ChannelHarness.connect(.sendonly))
                     #expect(await client.isUp())
                     #expect(await hook.wait { bodies in bodies.contains { $0["type"] == "archive.started" } })
-                    await send(20, from: client)
+                    await client.play(20)
                     // Everything has arrived once the server counted the sound.
                     #expect(try await hasReceived(20, server))
                     _ = try await server.call("Sora_20151104.DisconnectChannel", ["channel_id": "sora"])
