@@ -352,10 +352,19 @@ extension LoggingTests {
     @Test func statisticsDescribeTheTransport() async throws {
         try await withServer { server in
             let client = LiveClient(LiveClient.messaging(server))
-            #expect(await client.connected())
+            #expect(await client.isReadyForMessages())
             let snapshot = try await client.channel.getStatsSnapshot()
             let types = Set(snapshot.entries.map(\.type))
-            #expect(types.isSuperset(of: ["transport", "candidate-pair", "local-candidate", "remote-candidate"]))
+            #expect(
+                types.isSuperset(of: [
+                    "transport", "candidate-pair", "local-candidate", "remote-candidate", "data-channel", "certificate",
+                ]), "\(types)")
+            let transport = try #require(snapshot.entries.first { $0.type == "transport" })
+            let certificates = snapshot.entries.filter { $0.type == "certificate" }
+            for key in ["localCertificateId", "remoteCertificateId"] {
+                #expect(certificates.contains { transport.values[key] == .string($0.id) })
+            }
+            #expect(certificates.allSatisfy { $0.values["fingerprintAlgorithm"] == .string("sha-256") })
             let journal = Journal()
             client.channel.getStats { result in
                 if case .success(let statistics) = result {

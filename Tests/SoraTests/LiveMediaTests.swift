@@ -108,6 +108,11 @@ import struct SoraFrames.TestPattern
             let sent = try await sender.channel.getStatsSnapshot()
             #expect(sent.entries.contains { $0.type == "outbound-rtp" && $0.values["packetsSent"] != .decimal(0) })
 
+            for report in [snapshot, sent] {
+                let codecs = report.entries.filter { $0.type == "codec" }.map { $0.values["mimeType"] }
+                #expect(codecs.contains(.string("video/VP8")) && codecs.contains(.string("audio/opus")), "\(codecs)")
+            }
+
             // Soft mute sends black; switching off at the receiver shows nothing.
             #expect(sender.channel.setVideoSoftMute(true) == nil)
             remote.videoEnabled = false

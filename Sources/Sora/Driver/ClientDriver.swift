@@ -538,8 +538,11 @@ actor ClientDriver: ConnectionDriver {
     private func collectStatistics() -> [StatisticsRecord] {
         var records = StatisticsRecords(timestamp: Date().timeIntervalSince1970 * 1_000_000)
         if let peer = adapter?.connection {
-            records.add(peer.statistics(now: loop.now))
-            records.add(peer.iceStatistics, peerState: peer.state)
+            let statistics = peer.statistics(now: loop.now)
+            records.add(statistics)
+            records.add(local: peer.configuration.certificate, remote: peer.remoteFingerprints)
+            records.add(
+                peer.iceStatistics, peerState: peer.state, availableBitrate: statistics.availableBitrate)
             media?.addStatistics(to: &records)
         }
         return records.records

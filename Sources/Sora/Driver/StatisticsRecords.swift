@@ -3,6 +3,7 @@ internal import SoraICE
 internal import SoraPeer
 internal import SoraSCTP
 internal import SoraSDP
+internal import SoraSecureTransport
 internal import SoraWire
 
 /// Turns the counters of a peer connection into records of the W3C webrtc-stats vocabulary.
@@ -27,7 +28,7 @@ struct StatisticsRecords {
     mutating func add(_ statistics: PeerStatistics) {
         for stream in statistics.inbound {
             let id = "inbound-rtp-\(stream.ssrc)"
-            let codec = addCodec(stream.codec)
+            let codec = addCodec(stream.codec, stream.kind)
             add(
                 id, "inbound-rtp",
                 [
@@ -42,7 +43,7 @@ struct StatisticsRecords {
         }
         for stream in statistics.outbound {
             let id = "outbound-rtp-\(stream.ssrc)"
-            let codec = addCodec(stream.codec)
+            let codec = addCodec(stream.codec, stream.kind)
             add(
                 id, "outbound-rtp",
                 [
@@ -79,14 +80,15 @@ struct StatisticsRecords {
         }
     }
 
-    private mutating func addCodec(_ codec: CodecDescription?) -> JSONValue? {
+    private mutating func addCodec(_ codec: CodecDescription?, _ kind: MediaKind) -> JSONValue? {
         guard let codec else { return nil }
         let id = "codec-\(codec.payloadType)"
         if !records.contains(where: { $0.id == id }) {
             add(
                 id, "codec",
                 [
-                    "payloadType": .number(codec.payloadType.rawValue), "mimeType": .string(codec.name),
+                    "payloadType": .number(codec.payloadType.rawValue),
+                    "mimeType": .string("\(kind)/\(codec.name)"),
                     "clockRate": .number(codec.clockRate), "channels": codec.channels.map { .number($0) },
                     "transportId": .string("transport"),
                 ])
@@ -108,13 +110,35 @@ extension Duration {
 }
 
 extension StatisticsRecords {
-    mutating func add(_ ice: ICEStatistics, peerState: PeerConnectionState) {
+    /// The identities of both ends, as far as they are known.
+    mutating func add(local: DTLSCertificate, remote: [DTLSFingerprint]) {
+        addCertificate("certificate-local", local.fingerprint, base64: Data(local.der).base64EncodedString())
+        // Of the other end only the announced hash is kept.
+        if let remote = remote.first { addCertificate("certificate-remote", remote, base64: nil) }
+    }
+
+    private mutating func addCertificate(_ id: String, _ fingerprint: DTLSFingerprint, base64: String?) {
+        let parts = fingerprint.sdp.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2 else { return }
+        add(
+            id, "certificate",
+            [
+                "fingerprintAlgorithm": .string(String(parts[0])), "fingerprint": .string(String(parts[1])),
+                "base64Certificate": base64.map { .string($0) },
+            ])
+    }
+
+    /// - Parameter availableBitrate: what the way out can carry, in bit/s; nil before it was estimated.
+    mutating func add(_ ice: ICEStatistics, peerState: PeerConnectionState, availableBitrate: Int?) {
         let selected = ice.pairs.first { $0.isSelected }
+        func certificate(_ id: String) -> JSONValue? { records.contains { $0.id == id } ? .string(id) : nil }
         add(
             "transport", "transport",
             [
                 "iceRole": .string("\(ice.role)"), "iceState": .string(ice.state.rawValue),
                 "dtlsState": .string(peerState == .connected ? "connected" : "connecting"),
+                "localCertificateId": certificate("certificate-local"),
+                "remoteCertificateId": certificate("certificate-remote"),
                 "selectedCandidatePairId": selected.map { .string("candidate-pair-\($0.id)") },
                 "bytesSent": .number(ice.pairs.reduce(0) { $0 + $1.counters.bytesSent }),
                 "bytesReceived": .number(ice.pairs.reduce(0) { $0 + $1.counters.bytesReceived }),
@@ -144,6 +168,7 @@ extension StatisticsRecords {
                     "responsesSent": .number(pair.counters.responsesSent),
                     "responsesReceived": .number(pair.counters.responsesReceived),
                     "consentRequestsSent": .number(pair.counters.consentRequestsSent),
+                    "availableOutgoingBitrate": pair.isSelected ? availableBitrate.map { .number($0) } : nil,
                     "currentRoundTripTime": pair.counters.currentRoundTripTime.map { .fraction($0.seconds) },
                     "totalRoundTripTime": .fraction(pair.counters.totalRoundTripTime.seconds),
                 ])
