@@ -357,7 +357,7 @@ extension LoggingTests {
             let types = Set(snapshot.entries.map(\.type))
             #expect(
                 types.isSuperset(of: [
-                    "transport", "candidate-pair", "local-candidate", "remote-candidate", "data-channel", "certificate",
+                    "transport", "candidate-pair", "local-candidate", "remote-candidate", "certificate",
                 ]), "\(types)")
             let transport = try #require(snapshot.entries.first { $0.type == "transport" })
             let certificates = snapshot.entries.filter { $0.type == "certificate" }
