@@ -203,7 +203,7 @@ caption { text-align: left; font-weight: 600; padding: 6px 0; }
 th, td { text-align: right; padding: 4px 3px; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
 th { color: var(--soft); font-weight: 550; }
-td:first-child { max-width: 128px; overflow: hidden; text-overflow: ellipsis; }
+td:first-child { max-width: 140px; white-space: normal; overflow-wrap: anywhere; }
 
 @media (max-width: 1080px) {
   main, body[data-state="connected"] main { grid-template-columns: 290px minmax(0, 1fr); grid-template-rows: minmax(260px, 1fr) 320px; }
@@ -220,7 +220,6 @@ td:first-child { max-width: 128px; overflow: hidden; text-overflow: ellipsis; }
   #stage { overflow: visible; min-height: 180px; }
   #people { flex-wrap: nowrap; overflow-x: auto; }
   #people li { flex: none; }
-  td:first-child { max-width: 100px; }
   #inspector { min-height: 340px; max-height: 70vh; }
   input:not([type="radio"], [type="checkbox"]), select, textarea { font-size: 16px; }
 }
