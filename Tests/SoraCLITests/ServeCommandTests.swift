@@ -94,6 +94,13 @@ import Testing
         #expect(throws: CommandFailure.self) { try read("--config", "/nowhere.conf") }
     }
 
+    @Test func recordingsNeedADirectoryThatIsThere() throws {
+        #expect(try configuration().recordingDirectory == nil)
+        #expect(try configuration("--recordings", "/").recordingDirectory == "/")
+        #expect(throws: CommandFailure.self) { try configuration("--recordings", "/no/such/place") }
+        #expect(throws: CommandFailure.self) { try configuration("--recordings", #filePath) }
+    }
+
     @Test func certificateHasAShortAndALongName() throws {
         let files = ServerConfiguration.TransportSecurity.files(certificate: "c.pem", key: "k.pem")
         #expect(try configuration("--cert", "c.pem", "--key", "k.pem").transportSecurity == files)

@@ -128,6 +128,16 @@ import Testing
 }
 
 @Suite struct CodedSizeTests {
+    @Test func sizeOfAVP8KeyFrameIsRead() {
+        // The upper two bits of each number are a scale.
+        let frame: [UInt8] = [0x50, 0, 0, 0x9D, 0x01, 0x2A, 0x80, 0x42, 0x68, 0x81]
+        let size = CodedSize.of(.vp8, frame)
+        #expect(size?.width == 640 && size?.height == 360)
+        #expect(CodedSize.of(.vp8, Array(frame.dropLast())) == nil)
+        #expect(CodedSize.of(.vp8, [0x51] + frame.dropFirst()) == nil)
+        #expect(CodedSize.of(.h265, frame) == nil)
+    }
+
     @Test func arbitraryBytesAreNoSizeAndNoCrash() {
         var random = RandomSource(seed: 11)
         for codec in VideoCodecKind.allCases {

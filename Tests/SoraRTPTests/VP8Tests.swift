@@ -83,11 +83,6 @@ import Testing
         #expect(throws: RTPError.self) { try VP8PayloadDescriptor(parsing: [0x10, 0], in: 5..<9) }
     }
 
-    @Test func readsTheSizeOfAKeyFrame() {
-        #expect(VP8Bitstream.size(ofKeyFrame: hex("500000 9d012a 8002 6801"))?.width == 640)
-        #expect(VP8Bitstream.size(ofKeyFrame: hex("500000 9d012a 8042 6881"))?.height == 360)
-        #expect(VP8Bitstream.size(ofKeyFrame: hex("510000 9d012a 8002 6801")) == nil)
-    }
 }
 
 @Suite struct OpusTests {

@@ -169,7 +169,12 @@ enum ServeCommand {
         configuration.authWebhook = arguments.string("auth-webhook")
         configuration.sessionWebhook = arguments.string("session-webhook")
         configuration.eventWebhook = arguments.string("event-webhook")
-        configuration.recordingDirectory = arguments.string("recordings")
+        if let directory = arguments.string("recordings") {
+            var isDirectory: ObjCBool = false
+            guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory.boolValue
+            else { throw CommandFailure(.noInput, "'\(directory)' is no directory: make it first") }
+            configuration.recordingDirectory = directory
+        }
         configuration.webhookTimeout = try seconds(arguments, "webhook-timeout") ?? configuration.webhookTimeout
         configuration.maximumConnectionsPerChannel = try arguments.integer("max-connections", in: 1...100_000) ?? 1000
         configuration.maximumSockets = try arguments.integer("max-sockets", in: 1...1_000_000) ?? 10_000

@@ -93,14 +93,6 @@ package struct VP8PayloadDescriptor: Equatable, Sendable {
 package enum VP8Bitstream {
     /// Whether a frame's first byte belongs to a key frame.
     package static func isKeyFrame(firstByte: UInt8) -> Bool { firstByte & 0x01 == 0 }
-
-    /// Width and height of a key frame, or nil if `frame` is none or too short.
-    package static func size(ofKeyFrame frame: [UInt8]) -> (width: Int, height: Int)? {
-        guard frame.count >= 10, isKeyFrame(firstByte: frame[0]), frame[3] == 0x9D, frame[4] == 0x01,
-            frame[5] == 0x2A
-        else { return nil }
-        return (Int(frame[6]) | Int(frame[7] & 0x3F) << 8, Int(frame[8]) | Int(frame[9] & 0x3F) << 8)
-    }
 }
 
 /// Cuts VP8 frames into payloads, with 15-bit picture ids and, for temporal layers, base layer indexes.

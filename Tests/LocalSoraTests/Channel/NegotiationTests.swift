@@ -66,6 +66,26 @@ import Testing
         }
     }
 
+    /// Thirty senders that come within one moment cost a member who was there a handful of re-offers, not thirty.
+    @Test func manyWhoJoinAtOnceCostFewReoffers() throws {
+        let harness = try ChannelHarness()
+        let viewer = try harness.joined(ChannelHarness.connect(.recvonly))
+        let member = try harness.joined(ChannelHarness.connect(.sendrecv))
+        let before = viewer.messages("re-offer").count
+        var senders: [SimulatedClient] = []
+        for _ in 0..<30 { senders.append(try harness.join(ChannelHarness.connect(.sendonly))) }
+        let all = harness.run(for: .seconds(10)) { harness.channel.announcedIDs.count == 32 }
+        #expect(all)
+        harness.run(for: .seconds(1))
+        for client in [viewer, member] {
+            #expect(Set(Self.living(client.offeredDescriptions.last)).isSuperset(of: senders.map(\.id.rawValue)))
+            #expect(client.messages("re-offer").count - before <= 4, "\(client.messages("re-offer").count)")
+        }
+        // Nor do the newcomers, who do not receive, get any.
+        #expect(senders.allSatisfy { $0.messages("re-offer").isEmpty })
+        #expect(viewer.notifications("connection.created").count == 32)
+    }
+
     /// Sections are reused over 200 joins and leaves: their number is that of the most senders at one time.
     @Test func sectionsAreReusedOverManyJoinsAndLeaves() throws {
         let harness = try ChannelHarness()
