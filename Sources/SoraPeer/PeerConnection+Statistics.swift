@@ -49,6 +49,7 @@ package struct PeerStatistics: Sendable {
     package var inbound: [Inbound] = []
     package var outbound: [Outbound] = []
     package var channels: [Channel] = []
+    /// What the way out is thought to carry, in bit/s; nil when nothing is sent.
     package var availableBitrate: Int?
     /// Packets that SRTP did not authenticate or that were malformed.
     package var rejectedPackets: UInt64 = 0
@@ -84,6 +85,11 @@ extension PeerConnection {
                     fractionLost: stream.lastReport.map { Double($0.fractionLost) / 256 },
                     jitter: stream.lastReport.map { Double($0.jitter) / Double(stream.clockRate) }))
         }
+        for id in sctp?.openChannels ?? [] {
+            guard let info = sctp?.info(of: id), let counters = sctp?.statistics(of: id) else { continue }
+            result.channels.append(.init(info: info, counters: counters))
+        }
+        if !result.outbound.isEmpty { result.availableBitrate = rtp.estimator.targetBitrate }
         return result
     }
 }

@@ -357,9 +357,11 @@ extension LoggingTests {
             let types = Set(snapshot.entries.map(\.type))
             #expect(
                 types.isSuperset(of: [
-                    "transport", "candidate-pair", "local-candidate", "remote-candidate", "certificate",
+                    "transport", "candidate-pair", "local-candidate", "remote-candidate", "data-channel", "certificate",
                 ]), "\(types)")
             let transport = try #require(snapshot.entries.first { $0.type == "transport" })
+            let labels = snapshot.entries.filter { $0.type == "data-channel" }.map { $0.values["label"] }
+            #expect(labels.contains(.string("#spam")) && labels.contains(.string("signaling")))
             let certificates = snapshot.entries.filter { $0.type == "certificate" }
             for key in ["localCertificateId", "remoteCertificateId"] {
                 #expect(certificates.contains { transport.values[key] == .string($0.id) })

@@ -176,6 +176,10 @@ package final class DataChannelTransport {
 
     package func info(of id: StreamID) -> DataChannelInfo? { channels[id.rawValue]?.info }
     package func statistics(of id: StreamID) -> DataChannelStatistics? { channels[id.rawValue]?.statistics }
+    /// Channels that are open, in the order of their ids.
+    package var openChannels: [StreamID] {
+        channels.ids.filter { channels[$0]?.state == .open }.map { StreamID($0) }
+    }
     package var associationStatistics: SCTPStatistics { association.statistics }
     /// Smoothed round trip; nil before the first measurement.
     package var roundTripTime: Duration? { association.timeout.smoothed }
