@@ -70,7 +70,7 @@ let modules: [Module] = [
         name: "SoraSecureTransport", uses: ["SoraWire", "SoraCrypto", "COpenSSL"],
         testUses: ["CSRTP", "CDtlsTestClock"]),
     Module(name: "SoraHTTP", uses: ["SoraWire", "SoraCrypto"]),
-    Module(name: "SoraMessages", uses: ["SoraWire", "CZlib"]),
+    Module(name: "SoraMessages", uses: ["SoraWire", "CZlib"], testUses: ["CDtlsTestClock"]),
     Module(name: "SoraNetwork", uses: ["SoraWire", "SoraCrypto", "CLinux", "COpenSSL"], testUses: ["SoraHTTP"]),
     // Floor 2: whole connections, sans-IO.
     Module(

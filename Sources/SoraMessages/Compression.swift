@@ -42,7 +42,10 @@ package enum Compression {
             }
         }
         guard status == Z_OK else { throw .outOfMemory }
-        output.removeLast(output.count - Int(length))
+        let count = Int(length)
+        // What compresses well leaves most of the room unused; it is not kept while the message waits.
+        if count < output.count / 2 { return Array(output[..<count]) }
+        output.removeLast(output.count - count)
         return output
     }
 

@@ -144,7 +144,7 @@ extension PeerConnection {
             kind: offered.kind, port: 9, transportProtocol: offered.transportProtocol)
         media.mid = offered.mid
         media.direction = agreed
-        media.codecs = codecs
+        media.codecs = agreed.receives ? codecs.map { withOwnWishes($0, for: transceiver) } : codecs
         media.headerExtensions = offered.headerExtensions.filter { theirs in
             supported.contains { $0.uri == theirs.uri }
         }
@@ -207,6 +207,17 @@ extension PeerConnection {
             answered.rtcpFeedback = codec.rtcpFeedback.filter { mine?.rtcpFeedback.contains($0) ?? false }
             return answered
         }
+    }
+
+    /// Each side says for itself whether it wants to receive Opus in stereo (RFC 7587, 7.1).
+    private func withOwnWishes(_ codec: CodecDescription, for transceiver: Transceiver) -> CodecDescription {
+        guard codec.isNamed("opus"),
+            let mine = configuration.media.codecs(of: transceiver.kind).first(where: { $0.isNamed("opus") }),
+            let stereo = mine.formatParameters["stereo"]
+        else { return codec }
+        var codec = codec
+        codec.formatParameters["stereo"] = stereo
+        return codec
     }
 
     private func rejectedAnswer(to offered: MediaDescription) -> MediaDescription {

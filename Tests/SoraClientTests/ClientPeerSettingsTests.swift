@@ -1,9 +1,12 @@
-import SoraClient
 import SoraICE
 import SoraMessages
 import SoraPeer
+import SoraSDP
+import SoraSecureTransport
 import SoraWire
 import Testing
+
+@testable import SoraClient
 
 @Suite struct ClientPeerSettingsTests {
     private func configure(_ config: OfferICEConfiguration?) -> (configuration: PeerConfiguration, unusable: [String]) {
@@ -35,6 +38,43 @@ import Testing
         for policy in ["relay", "all", "nonsense", nil] {
             let ice = configure(OfferICEConfiguration(iceServers: [], iceTransportPolicy: policy)).configuration.ice
             #expect(ice.transportPolicy == .all)
+        }
+    }
+
+    // api 5.37
+    @Test func activeOfEachEncodingReachesItsLayer() throws {
+        func peer() throws -> PeerConnection {
+            PeerConnection(
+                configuration: PeerConfiguration(certificate: try DTLSCertificate.selfSigned(), media: World.media),
+                now: .zero)
+        }
+        for pattern in [[false, true, true], [true, false, true], [false, false, false], [true, true, true]] {
+            let encodings = zip(["r0", "r1", "r2"], pattern).map { rid, isActive in
+                var encoding = SimulcastEncoding(rid: rid)
+                encoding.active = isActive
+                return encoding
+            }
+            for isSimulcast in [true, false] {
+                let server = try peer()
+                let video = server.addTransceiver(kind: .video, direction: .recvonly)
+                if isSimulcast {
+                    video.requestedLayers = ["r0", "r1", "r2"].map { RequestedLayer(rid: RestrictionID($0)) }
+                }
+                let offer = try server.makeOffer(now: .zero)
+                let mid = try #require(video.mid?.rawValue)
+                let client = PeerConnectionAdapter(try peer())
+                // At every negotiation.
+                for _ in 0..<2 {
+                    if client.connection.signalingState == .stable { try client.accept(offer, now: .zero) }
+                    let id = try client.attach(
+                        LocalTrack(
+                            isVideo: true, mid: mid, streamID: "s", trackID: "t", encodings: encodings,
+                            isSimulcast: isSimulcast), now: .zero)
+                    let sent = try #require(client.connection.transceiver(id))
+                    // One stream alone is the first encoding.
+                    #expect(sent.encodings.map(\.isActive) == (isSimulcast ? pattern : [pattern[0]]))
+                }
+            }
         }
     }
 

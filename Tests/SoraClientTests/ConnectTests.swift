@@ -72,6 +72,38 @@ import Testing
         #expect(test.events.filter { if case .sendersAttached = $0 { true } else { false } }.count == 1)
     }
 
+    // api 5.29
+    @Test func simulcastIsWhatTheServerDecidesForEachConnection() {
+        let layers = ["r0", "r1"].map { SimulcastEncoding(rid: $0) }
+        // All at once, so that one could disturb the other.
+        let cases: [(setting: Bool?, offer: Bool?, expected: Bool)] = [
+            (nil, true, true), (true, false, false), (false, true, true), (true, nil, true), (nil, nil, false),
+        ]
+        let tests = cases.map { row in
+            Harness {
+                $0.sendsVideo = true
+                $0.connect.simulcast = row.setting
+            }
+        }
+        for test in tests {
+            test.start()
+            test.open(1)
+        }
+        for (test, row) in zip(tests, cases) {
+            test.receive(
+                Harness.offer {
+                    $0.mid = OfferMids(audio: "a", video: "v")
+                    $0.encodings = layers
+                    $0.simulcast = row.offer
+                })
+        }
+        for (test, row) in zip(tests, cases) {
+            #expect(test.peer?.attached.map(\.isSimulcast) == [row.expected], "\(row)")
+            test.receive(Harness.reOffer)
+            #expect(test.peer?.attached.last?.isSimulcast == row.expected, "\(row)")
+        }
+    }
+
     @Test func eventsCarryEpochAndConnectionID() {
         let test = Harness()
         test.connect()
@@ -115,6 +147,7 @@ import Testing
     }
 
     // api 3.2.2, checklist 1; LIF8
+    // api 5.1
     @Test func attemptTimesOutOnceAndClosesEverything() {
         let test = Harness(urls: ["ws://a", "ws://b"]) { $0.connectionTimeout = .seconds(12) }
         test.start()
@@ -140,6 +173,7 @@ import Testing
     }
 
     // LIF7, LIF23: failures of the offer need no timer.
+    // api 5.3, 5.4
     @Test func offerThatCannotBeAppliedFailsAtOnce() {
         let failures: [(String, (inout OfferMessage) -> Void, (ScriptedPeer) -> Void, ClientError)] = [
             (
@@ -263,6 +297,7 @@ import Testing
         #expect(test.events.filter { $0 == .connected }.count == 1)
     }
 
+    // api 5.32
     @Test func countsComeFromCompleteNotificationsOnly() {
         let test = Harness()
         test.connect()

@@ -227,6 +227,7 @@ import Testing
     }
 
     // api 3.6; LIF9
+    // api 5.17
     @Test func disconnectedPeerEndsAfterFiveSecondsOnly() {
         let test = Harness()
         test.connect()
@@ -269,6 +270,50 @@ import Testing
         #expect(test.take() == ["event disconnecting", "close 1 1000", "close sockets 0", "event ended"])
         #expect(test.ends == [ClientEnd(error: .peerChannel("peer connection state: failed"), wasConnected: true)])
         #expect(test.peer?.sent == [])
+    }
+
+    // api 5.35
+    @Test func everyFailureClosesThePeerConnection() {
+        let failures: [(name: String, (Harness) -> Void)] = [
+            ("relay", { $0.peer(.ended(.iceFailed)) }), ("failed", { $0.peer(.stateChanged(.failed)) }),
+            ("close frame", { $0.wsClosed(code: 4490, reason: "x") }), ("lost", { $0.wsFailed() }),
+            (
+                "re-offer",
+                { test in
+                    test.peer?.acceptError = .unusableDescription("x")
+                    test.receive(Harness.reOffer)
+                }
+            ),
+            (
+                "answer",
+                { test in
+                    test.peer?.answerError = .mismatchedAnswer("x")
+                    test.receive(Harness.reOffer)
+                }
+            ),
+            ("redirect", { $0.receive(.redirect(RedirectMessage(location: "nowhere"))) }),
+            ("channel", { $0.peer(.dataChannelClosed(StreamID(0))) }), ("timeout", { $0.advance(.seconds(30)) }),
+            ("cancelled", { $0.client.cancel(now: $0.now) }),
+        ]
+        for hasConnected in [false, true] {
+            for (name, failure) in failures {
+                if hasConnected && ["timeout", "cancelled"].contains(name) { continue }
+                if !hasConnected && name == "channel" { continue }
+                let test = Harness()
+                if hasConnected {
+                    test.connect(labels: ["signaling"])
+                } else {
+                    test.start()
+                    test.open(1)
+                    test.receive(Harness.offer())
+                }
+                failure(test)
+                test.wsClosed(code: 1000)
+                #expect(test.ends.count == 1, "\(name)")
+                #expect(test.allPeers.count == 1 && test.peer?.isClosed == true, "\(name)")
+                #expect(test.take().contains("close sockets 0") && test.client.peer == nil, "\(name)")
+            }
+        }
     }
 
     // LIF11

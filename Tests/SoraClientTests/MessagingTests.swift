@@ -6,6 +6,7 @@ import Testing
 
 @Suite struct MessagingTests {
     // api 3.11
+    // api 5.60
     @Test func everyLabelOpensOnceAndAllApplicationLabelsMakeAvailable() {
         let test = Harness()
         let labels = ["signaling", "notify", "#a", "#b", "rpc"]
@@ -57,6 +58,7 @@ import Testing
     }
 
     // SCT14
+    // api 5.62
     @Test func oneBadMessageIsDroppedAndTheNextArrives() {
         let test = Harness()
         test.connect(labels: ["#a"])

@@ -38,6 +38,7 @@ import Testing
     }
 
     // LIF3
+    // api 5.33, 5.68
     @Test func nothingOfTheOldTransportSurvivesALateRedirect() throws {
         let test = Harness()
         test.connect(labels: ["signaling", "#a", "rpc"])
@@ -123,6 +124,7 @@ import Testing
     }
 
     // api 3.9 last line; LIF4
+    // api 5.34
     @Test func disconnectDuringRedirectWins() {
         let test = Harness()
         test.start()
@@ -133,6 +135,32 @@ import Testing
         #expect(test.take() == ["event disconnecting", "abandon 2", "event ended"])
         test.open(2)
         #expect(test.take() == ["abandon 2"])
+    }
+
+    // api 5.34
+    @Test func redirectWhileDisconnectingMakesNothingNew() {
+        for hasConnected in [false, true] {
+            for cancels in [false, true] where !(hasConnected && cancels) {
+                let test = Harness()
+                if hasConnected {
+                    test.connect(labels: ["signaling"])
+                } else {
+                    test.start()
+                    test.open(1)
+                }
+                if cancels { test.client.cancel(now: test.now) } else { test.client.disconnect(now: test.now) }
+                _ = test.take()
+                test.receive(redirect)
+                #expect(test.take() == ["event text", "event signaling redirect"])
+                #expect(test.client.epoch == 0 && test.client.state == .disconnecting)
+                test.receive(Harness.offer())
+                test.wsClosed(1, code: 1000)
+                test.advance(.seconds(60))
+                #expect(!test.take().contains { $0.hasPrefix("dial") || $0.hasPrefix("open sockets") })
+                #expect(test.allPeers.count == (hasConnected ? 1 : 0) && test.allPeers.allSatisfy(\.isClosed))
+                #expect(test.ends == [ClientEnd(error: cancels ? .cancelled : nil, wasConnected: hasConnected)])
+            }
+        }
     }
 
     @Test func redirectsWithoutEndAreRefused() {

@@ -6,6 +6,7 @@ import Testing
 
 @Suite struct SwitchTests {
     // api 3.8.4
+    // api 5.21
     @Test func webSocketIsLetGoTenSecondsAfterTheFirstSignalingMessage() {
         let test = Harness()
         test.connect(labels: Harness.systemLabels)
@@ -34,6 +35,7 @@ import Testing
     }
 
     // LIF1
+    // api 5.21
     @Test func owedAnswerLeavesBeforeTheCloseFrame() {
         let test = Harness()
         test.connect(labels: Harness.systemLabels)

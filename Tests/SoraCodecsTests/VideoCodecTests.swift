@@ -105,6 +105,23 @@ import Testing
             VideoFrame(buffer: .black(width: 320, height: 180), timestamp: -1), forceKeyFrame: true)
     }
 
+    // api 5.38
+    @Test(arguments: codecs)
+    func bitRatesBeyondReasonAreClampedToWhatTheEncoderTakes(codec: VideoCodecKind) throws {
+        let pattern = TestPattern(width: 320, height: 180)
+        for rate in [Int.max, Int.max / 1000, 1 << 32, 2_147_483_648, 4_294_967_295_000, 0, -1, .min] {
+            let encoder = try MediaCodecs().makeVideoEncoder(
+                VideoEncoderSettings(codec: codec, width: 320, height: 180, bitrate: rate, mayDropFrames: false))
+            let decoder = try MediaCodecs().makeVideoDecoder(codec)
+            for number in UInt32(0)..<4 {
+                if number == 2 { try encoder.setBitrate(rate, framerate: 30) }
+                let coded = try #require(try encoder.encode(frame(pattern, number), forceKeyFrame: false).first)
+                let decoded = try #require(try decoder.decode(coded).first)
+                #expect(decoded.width == 320 && decoded.height == 180, "\(rate)")
+            }
+        }
+    }
+
     @Test(arguments: codecs)
     func clockThatStandsStillOrJumpsDoesNotStopTheStream(codec: VideoCodecKind) throws {
         let encoder = try MediaCodecs().makeVideoEncoder(

@@ -140,6 +140,68 @@ import Testing
         #expect(layers()[2].keyFramesEncoded > keys)
     }
 
+    // api 5.37
+    @Test(arguments: ["VP8", "VP9", "H264", "AV1"])
+    func layersThatAreNotActiveAreNotSent(codec: String) throws {
+        for pattern in [[false, true], [true, false], [false, false]] {
+            let pair = try LivePair(codec, layers: ["r0", "r1"])
+            let transceiver = pair.transceiver(.answerer, .video)
+            for index in pattern.indices { transceiver.encodings[index].isActive = pattern[index] }
+            transceiver.encodings[0].scaleResolutionDownBy = 2
+            let (source, video, _) = try publish(pair)
+            defer { source.stop() }
+            func encoded() -> [UInt64] {
+                pair.sessions[1].videoSenderStatistics.first?.layers.map(\.framesEncoded) ?? []
+            }
+            if pattern.contains(true) {
+                #expect(pair.run { encoded().count == 2 && zip(encoded(), pattern).allSatisfy { $1 == ($0 >= 5) } })
+            } else {
+                #expect(pair.run { (pair.sessions[1].videoSenderStatistics.first?.framesIn ?? 0) >= 10 })
+            }
+            #expect(zip(encoded(), pattern).allSatisfy { $1 || $0 == 0 }, "\(pattern)")
+            // A later negotiation switches the layers on.
+            for index in pattern.indices { transceiver.encodings[index].isActive = true }
+            pair.sessions[1].send(video, on: transceiver.id)
+            #expect(pair.run { encoded().count == 2 && encoded().allSatisfy { $0 >= 5 } }, "\(pattern)")
+            #expect(pair.sessions[1].videoSenderStatistics.first?.errors == 0)
+            for session in pair.sessions { session.close() }
+        }
+    }
+
+    // api 5.50
+    @Test(arguments: [true, false]) func stereoKeepsItsSidesForThoseWhoWantIt(isWanted: Bool) throws {
+        let pair = try LivePair(stereo: isWanted)
+        let (received, _, _) = subscribe(pair)
+        let audio = LocalAudio()
+        pair.sessions[1].send(
+            audio, on: pair.transceiver(.answerer, .audio).id, settings: AudioEncoderSettings(channels: 2))
+        let tone = TestPatternSource(pattern: TestPattern(width: 16, height: 16), tone: TestTone(channels: 2))
+        try tone.start { event in
+            guard case .audio(var frame) = event else { return }
+            // The left side buzzes all the time, the right one is silent.
+            for index in frame.samples.indices {
+                frame.samples[index] = index % 2 == 1 ? 0 : (index / 2) % 96 < 48 ? 8_000 : -8_000
+            }
+            audio.send(frame)
+        }
+        defer { tone.stop() }
+        func peak(_ side: Int) -> Int {
+            let frames = received.now.audio.suffix(10)
+            guard frames.count == 10, frames.allSatisfy({ $0.channels == 2 }) else { return 0 }
+            return frames.map { frame in
+                stride(from: side, to: frame.samples.count, by: 2).map { abs(Int(frame.samples[$0])) }.max() ?? 0
+            }.max() ?? 0
+        }
+        #expect(pair.run { received.now.audio.count > 30 && peak(0) > 2_000 })
+        if isWanted {
+            #expect(pair.run { peak(0) > 4_000 && peak(1) < 500 })
+        } else {
+            #expect(pair.run { abs(peak(0) - peak(1)) < 200 })
+        }
+        for session in pair.sessions { session.close() }
+    }
+
+    // api 5.46
     @Test func mutedTracksSendBlackAndSilence() throws {
         let pair = try LivePair()
         let (received, _, _) = subscribe(pair)

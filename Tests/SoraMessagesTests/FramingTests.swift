@@ -1,3 +1,4 @@
+import CDtlsTestClock
 import SoraMessages
 import SoraWire
 import Testing
@@ -59,6 +60,7 @@ import Testing
         #expect(try Compression.inflate(Compression.deflate([])) == [])
     }
 
+    // api 5.62
     @Test func brokenStreamsNeverTrap() throws {
         var random = RandomSource(seed: 9)
         let message = random.bytes(600) + [UInt8](repeating: 1, count: 600)
@@ -72,6 +74,61 @@ import Testing
             // Header bits may change without harm; the checksum covers the message.
             if let result = try? Compression.inflate(copy) { #expect(result == message) }
         }
+    }
+
+    // api 5.62
+    @Test func nothingShorterThanSevenBytesIsAMessage() {
+        var random = RandomSource(seed: 62)
+        #expect(throws: CompressionError.self) { try Compression.inflate([]) }
+        for byte in UInt8.min...UInt8.max {
+            #expect(throws: CompressionError.self) { try Compression.inflate([byte]) }
+            #expect(throws: CompressionError.self) { try Compression.inflate([0x78, byte]) }
+        }
+        // With the header of a real stream, and without.
+        for round in 0..<5_000 {
+            let length = Int(random.next() % 7)
+            var bytes = random.bytes(length)
+            if round % 2 == 0 { bytes = Array(([0x78, [0x01, 0x5E, 0x9C, 0xDA][round / 2 % 4]] + bytes).prefix(6)) }
+            #expect(throws: CompressionError.self, "\(bytes)") { try Compression.inflate(bytes) }
+        }
+    }
+
+    // api 5.63
+    @Test func messagesTakeTheMemoryThatTheyNeed() throws {
+        var random = RandomSource(seed: 63)
+        for length in [0, 1, 100, 10_000, 262_144] {
+            for message in [[UInt8](repeating: 7, count: length), random.bytes(length)] {
+                let stream = try Compression.deflate(message)
+                #expect(stream.capacity <= 2 * stream.count + 64, "\(length): \(stream.count) in \(stream.capacity)")
+                let again = try Compression.inflate(stream)
+                #expect(again == message)
+                #expect(again.capacity <= 2 * again.count + 64, "\(again.count) in \(again.capacity)")
+            }
+        }
+    }
+
+    // api 5.63
+    @Test func nothingIsLeftOfMessages() throws {
+        func bytesInUse() -> Int { Int(dtls_test_heap_bytes_in_use()) }
+        let message = [UInt8](repeating: 3, count: 20_000)
+        let stream = try Compression.deflate(message)
+        func work() {
+            for round in 0..<300 {
+                _ = try? Compression.deflate(message)
+                _ = try? Compression.inflate(stream)
+                _ = try? Compression.inflate(stream, limit: 100)
+                _ = try? Compression.inflate(Array(stream.prefix(round % stream.count)))
+            }
+        }
+        work()
+        // Other tests use the heap meanwhile: the calmest of several looks counts. A leak of one stream of zlib in each
+        // round would be megabytes in every look.
+        let growth = (0..<5).map { _ in
+            let before = bytesInUse()
+            work()
+            return bytesInUse() - before
+        }
+        #expect((growth.min() ?? .max) < 500_000, "\(growth)")
     }
 
     @Test func uncompressedLabelsUseTextForSystemAndBinaryForApplication() throws {

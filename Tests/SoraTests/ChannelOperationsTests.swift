@@ -212,6 +212,7 @@ import Testing
     }
 
     // EVT2: cancelled calls return at once.
+    // api 5.65
     @Test func cancelledCallsEnd() async throws {
         let (_, driver, channel) = try await connected()
         openRPC(driver)
@@ -237,6 +238,7 @@ import Testing
         channel.disconnect(error: nil)
     }
 
+    // api 5.64
     @Test func aDisconnectEndsWaitingCalls() async throws {
         let (_, driver, channel) = try await connected()
         openRPC(driver)
@@ -253,6 +255,7 @@ import Testing
 
     // MARK: Statistics
 
+    // api 5.67
     @Test func statisticsNeedAConnectedChannel() async throws {
         let stage = Stage()
         stage.sora.connect(configuration: Stage.configuration()) { _, _ in }
@@ -286,6 +289,7 @@ import Testing
     }
 
     // EVT9: what comes too late is no answer.
+    // api 5.67
     @Test func lateStatisticsBecomeErrors() async throws {
         let (_, driver, channel) = try await connected()
         let journal = Journal()

@@ -44,6 +44,7 @@ import Testing
     }
 
     // LIF15: no value of the application aborts or hangs.
+    // api 5.13
     @Test func metadataThatIsNotJSONIsRefused() {
         let connect = "signaling connect metadata could not be encoded"
         #expect(reason { $0.signalingConnectMetadata = Thrower() } == connect)
@@ -56,6 +57,7 @@ import Testing
                 == "signaling notify metadata could not be encoded")
     }
 
+    // api 5.13
     @Test func dataChannelsMustBeJSON() {
         let text = "data channels are not JSON-serializable"
         #expect(reason { $0.dataChannels = [["label": Date()]] } == text)
@@ -127,6 +129,7 @@ import Testing
             } == "signaling notify metadata could not be encoded")
     }
 
+    // api 5.14
     @Test func theSnapshotDoesNotFollowLaterChanges() throws {
         let metadata = Mutable(1)
         let server = ICEServerInfo(urls: ["turn:a"], userName: "u", credential: "c")
@@ -148,6 +151,7 @@ import Testing
     }
 
     // LIF16: unset, null and empty object stay three things.
+    // api 5.25
     @Test func unsetNullAndEmptyMetadataDiffer() throws {
         var configuration = Stage.configuration()
         #expect(try ConfigurationSnapshot(configuration).metadata == nil)

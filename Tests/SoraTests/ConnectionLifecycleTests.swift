@@ -148,6 +148,7 @@ import Testing
         #expect(stage.journal.entries.contains("completion Connection is cancelled"))
     }
 
+    // api 5.8
     @Test func cancellationInTheSameTickReportsOnce() async {
         for _ in 0..<50 {
             let stage = Stage()
@@ -163,6 +164,7 @@ import Testing
         }
     }
 
+    // api 5.8
     @Test func cancellationRacesWithSuccess() async throws {
         for _ in 0..<50 {
             let connection = try await begin()
@@ -309,6 +311,7 @@ import Testing
     }
 
     // LIF6: everything is released when the end is reported; connecting again from there works.
+    // api 5.6
     @Test func connectingAgainFromTheEndHandlerWorks() async throws {
         let stage = Stage()
         let configuration = Stage.configuration()
@@ -358,6 +361,7 @@ import Testing
     }
 
     // MEM3: after an ordinary end nothing is left.
+    // api 5.15
     @Test func endedConnectionsAreFreed() async throws {
         let journal = Journal()
         weak var weakChannel: MediaChannel?

@@ -3,87 +3,17 @@ import Testing
 
 @testable import Sora
 
-/// Cameras that a test plugs in and breaks.
-final class ScriptedCameras: CameraBackend {
-    struct State {
-        var devices: [AVCaptureDevice] = []
-        var failsToStart = false
-        var failsToStop = false
-        var onFrame: (@Sendable (RTCVideoFrame) -> Void)?
-        var onFailure: (@Sendable (any Error) -> Void)?
-    }
-    let state: Locked<State>
-    let journal = Journal()
-
-    init(_ devices: [AVCaptureDevice]) { state = Locked(State(devices: devices)) }
-
-    func devices() -> [AVCaptureDevice] { state.withLock { $0.devices } }
-    func start(
-        device: AVCaptureDevice, format: AVCaptureDevice.Format, frameRate: Int,
-        onFrame: @escaping @Sendable (RTCVideoFrame) -> Void, onFailure: @escaping @Sendable (any Error) -> Void
-    ) throws -> any CameraCapture {
-        let size = CMVideoFormatDescriptionGetDimensions(format.formatDescription)
-        if state.withLock({ $0.failsToStart }) { throw NSError(domain: "device", code: 7) }
-        state.withLock { state in
-            state.onFrame = onFrame
-            state.onFailure = onFailure
-        }
-        journal.add("open \(device.uniqueID) \(size.width)x\(size.height)@\(frameRate)")
-        return Capture(self)
-    }
-    final class Capture: CameraCapture {
-        private let cameras: ScriptedCameras
-        init(_ cameras: ScriptedCameras) { self.cameras = cameras }
-        func stop() throws {
-            if cameras.state.withLock({ $0.failsToStop }) { throw NSError(domain: "device", code: 8) }
-            cameras.journal.add("close")
-        }
-    }
-
-    static func device(
-        _ id: String, _ position: AVCaptureDevice.Position, _ formats: [(Int32, Int32, Double)]
-    ) -> AVCaptureDevice {
-        AVCaptureDevice(
-            uniqueID: id, localizedName: id, position: position,
-            formats: formats.map {
-                AVCaptureDevice.Format(
-                    width: $0.0, height: $0.1, ranges: [AVFrameRateRange(minFrameRate: 1, maxFrameRate: $0.2)])
-            })
-    }
-}
-
 @Suite struct CameraTests {
-    private let cameras: ScriptedCameras
-    private let system: CameraSystem
-    private let journal = Journal()
-
-    init() {
-        let front = ScriptedCameras.device("f", .front, [(1280, 720, 30), (640, 480, 60)])
-        let back = ScriptedCameras.device("b", .back, [(640, 480, 15)])
-        cameras = ScriptedCameras([front, back])
-        system = CameraSystem(backend: cameras, queue: DispatchQueue(label: "test.camera"))
-        let journal = journal
-        system.handlers.onStart = { journal.add("onStart \($0.device.uniqueID)") }
-        system.handlers.onStop = { journal.add("onStop \($0.device.uniqueID)") }
-    }
+    private let bench = CameraBench()
+    private var cameras: ScriptedCameras { bench.cameras }
+    private var system: CameraSystem { bench.system }
+    private var journal: Journal { bench.journal }
 
     private func run(_ operation: (@escaping ((any Error)?) -> Void) -> Void) async -> String {
-        let journal = journal
-        let text = await withCheckedContinuation { continuation in
-            operation { error in
-                let text = error?.localizedDescription ?? "done"
-                journal.add(text)
-                continuation.resume(returning: text)
-            }
-        }
-        // What an operation does after its completion handler is over when the next one begins.
-        await withCheckedContinuation { continuation in system.perform { continuation.resume() } }
-        return text
+        await bench.run(operation)
     }
-
     private func start(_ capturer: CameraVideoCapturer, rate: Int = 30) async -> String {
-        let format = CameraVideoCapturer.format(width: 1280, height: 720, for: capturer.device)!
-        return await run { system.start(capturer, format: format, frameRate: rate, $0) }
+        await bench.start(capturer, rate: rate)
     }
 
     @Test func oneCameraRunsAtATime() async throws {
@@ -141,6 +71,7 @@ final class ScriptedCameras: CameraBackend {
     }
 
     // DEV3: the wish survives cameras that cannot fulfil it.
+    // api 5.39
     @Test func flippingKeepsTheRequestedSize() async throws {
         let front = try #require(system.capturer(at: .front))
         let back = try #require(system.capturer(at: .back))
@@ -172,6 +103,7 @@ final class ScriptedCameras: CameraBackend {
         #expect(Array(journal.entries.suffix(2)) == ["onStop f", "Camera error: CameraVideoCapturer.start failed"])
     }
 
+    // api 5.41
     @Test func oneFlipAtATime() async throws {
         let front = try #require(system.capturer(at: .front))
         _ = await start(front)
@@ -223,6 +155,7 @@ final class ScriptedCameras: CameraBackend {
     }
 
     // DEV2 and api 2.16: the frame rate decides between formats of one size.
+    // api 5.40
     @Test func formatsAreChosenBySizeThenRate() {
         let device = ScriptedCameras.device(
             "x", .front, [(640, 480, 30), (640, 480, 60.9), (1920, 1080, 5), (1280, 720, 29.97)])
@@ -305,6 +238,7 @@ final class ScriptedCameras: CameraBackend {
         #expect(system.current == nil)
     }
 
+    // api 5.43
     @Test func aFailedMuteGivesThePictureBack() async throws {
         let mute = VideoHardMute(cameras: system)
         let stream = ConnectedStream(streamId: "s", isLocal: true, core: nil, video: RecordingTrack(), audio: nil)
@@ -323,24 +257,7 @@ final class ScriptedCameras: CameraBackend {
 }
 
 @Suite struct ScreenCaptureTests {
-    private final class Screen: ScreenCaptureBackend, ScreenRecorder {
-        let journal = Journal()
-        let isRecordingSlot = Locked(true)
-        let onPicture = Locked<(@Sendable (CMSampleBuffer) -> Void)?>(nil)
-        let startGate = Locked<OneShot<Void>?>(nil)
-        var isRecording: Bool { isRecordingSlot.read() }
-        func start(
-            targetFPS: Int, onPicture: @escaping @Sendable (CMSampleBuffer) -> Void,
-            onRuntimeError: @escaping @Sendable (any Error) -> Void
-        ) async throws -> any ScreenRecorder {
-            journal.add("start \(targetFPS)")
-            if let gate = startGate.read() { try await gate.value() }
-            self.onPicture.write(onPicture)
-            return self
-        }
-        func stop() async { journal.add("stop") }
-    }
-    private let screen = Screen()
+    private let screen = ScriptedScreen()
     private let owner: ScreenCaptureOwner
     private let capture: ScreenCapture
     private let track = RecordingTrack()
@@ -358,12 +275,6 @@ final class ScriptedCameras: CameraBackend {
             return "done"
         } catch { return error.localizedDescription }
     }
-    private func picture(_ milliseconds: Int64) -> CMSampleBuffer {
-        CMSampleBuffer(
-            pixelBuffer: CVPixelBuffer(i420: RTCI420Buffer(width: 2, height: 2)),
-            presentationTimeStamp: CMTimeMake(value: milliseconds, timescale: 1000))!
-    }
-
     @Test func oneConnectionAtATime() async throws {
         #expect(!capture.isActive)
         try await capture.start(ScreenCaptureSettings(targetFPS: 30), on: stream)
@@ -430,7 +341,7 @@ final class ScriptedCameras: CameraBackend {
         let show = try #require(screen.onPicture.read())
         for time in [0, 50, 100, 160, 200, 300] as [Int64] {
             let before = changed.entries.count
-            show(picture(time))
+            show(ScriptedScreen.picture(time))
             if [0, 100, 200, 300].contains(time) {
                 #expect(await changed.wait { $0.count == before + 1 })
                 if time != 200 { #expect(await track.journal.wait(for: "frame \(time * 1_000_000)")) }
@@ -440,7 +351,7 @@ final class ScriptedCameras: CameraBackend {
         #expect(changed.entries == ["0", "100", "200", "300"])
         #expect(track.journal.entries == ["frame 0", "frame 100000000", "frame 300000000"])
         await capture.stop()
-        show(picture(1_000))
+        show(ScriptedScreen.picture(1_000))
         #expect(changed.entries.count == 4)
     }
 
@@ -464,7 +375,7 @@ final class ScriptedCameras: CameraBackend {
         try AudioModeChange.apply(.voiceChat(output: .speaker), options: [.allowAirPlay], to: session)
         #expect(session.category == .playAndRecord && session.mode == .voiceChat && session.portOverride == .speaker)
         #expect(session.categoryOptions == [.allowAirPlay, .defaultToSpeaker])
-        // api 5(51): coming back from the speaker has an effect.
+        // Coming back from the speaker has an effect.
         try AudioModeChange.apply(.default(category: .playback, output: .default), options: [], to: session)
         #expect(session.category == .playback && session.mode == .default && session.portOverride == .none)
         #expect(!session.allowsCapture && session.allowsPlayout)

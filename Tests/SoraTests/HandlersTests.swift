@@ -36,6 +36,7 @@ import Testing
         #expect(journal.entries == ["true"])
     }
 
+    // api 5.69
     @Test func concurrentWritesAndCallsNeverTear() async {
         let handlers = Transfer(MediaStreamHandlers())
         await withTaskGroup(of: Void.self) { group in

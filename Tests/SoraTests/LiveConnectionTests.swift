@@ -23,7 +23,8 @@ import Testing
         return ended ? client.journal.entries.last ?? "" : "no end"
     }
 
-    // api 5(2): no handler is left waiting when there is no such host.
+    // No handler is left waiting when there is no such host.
+    // api 5.2
     @Test func unreachableServersFailPromptly() async {
         let refused = client(["ws://127.0.0.1:1/signaling"])
         #expect(await end(refused).hasPrefix("disconnect error WebSocket error ("))
@@ -60,7 +61,7 @@ import Testing
         }
     }
 
-    // api 5(1)
+    // api 5.1
     @Test func aServerThatSaysNothingTimesOut() async throws {
         try await withServer({ $0.script = { $0.type == "offer" ? [.drop] : [.pass] } }) { server in
             let client = client([server.signalingURL]) { $0.connectionTimeout = 1 }
@@ -80,6 +81,7 @@ import Testing
         }
     }
 
+    // api 5.18
     @Test func closeFramesKeepCodeAndReason() async throws {
         try await withServer({
             $0.script = { $0.type == "offer" ? [.closeWebSocket(code: 4401, reason: "WHY")] : [.pass] }
@@ -88,14 +90,16 @@ import Testing
         }
     }
 
-    // api 5(18): a lost WebSocket is no close frame.
+    // A lost WebSocket is no close frame.
+    // api 5.18
     @Test func aLostWebSocketIsAnError() async throws {
         try await withServer({ $0.script = { $0.type == "offer" ? [.resetWebSocket] : [.pass] } }) { server in
             #expect(await end(client([server.signalingURL])).hasPrefix("disconnect error WebSocket error ("))
         }
     }
 
-    // LIF7 and api 5(3): an offer that cannot be used fails at once with the engine's words.
+    // LIF7: an offer that cannot be used fails at once with the engine's words.
+    // api 5.3
     @Test func anUnusableOfferFailsAtOnce() async throws {
         let offer = #"{"type":"offer","client_id":"c","connection_id":"k","sdp":"nonsense"}"#
         try await withServer({ $0.script = { $0.type == "offer" ? [.send(offer)] : [.pass] } }) { server in
@@ -171,7 +175,7 @@ import Testing
         #expect(client.journal.entries.first == "completion nil \(text)")
     }
 
-    // api 5(31)
+    // api 5.31
     @Test func aProxyThatFailsIsNoWebSocketError() async throws {
         try await withServer { server in
             // The server is no proxy: it refuses CONNECT.
@@ -196,7 +200,7 @@ import Testing
         }
     }
 
-    // api 5(32)
+    // api 5.32
     @Test func countsComeFromNotifications() async throws {
         try await withServer { server in
             let first = client([server.signalingURL])
@@ -233,6 +237,7 @@ import Testing
     }
 
     // MEM3: nothing of a connection is left after its end.
+    // api 5.15
     @Test func everythingIsFreed() async throws {
         weak var weakChannel: MediaChannel?
         weak var weakCore: ChannelCore?
@@ -262,6 +267,7 @@ extension LoggingTests {
     }
 
     // SAF4: a whole connection at the highest level, with marked secrets everywhere.
+    // api 5.36
     @Test func secretsNeverReachTheLog() async throws {
         let marker = "S3CRETMARK"
         let lines = Journal()
@@ -401,6 +407,7 @@ extension LoggingTests {
     }
 
     // api 3.8: once the server said so, losing the WebSocket ends nothing.
+    // api 5.20
     @Test func anIgnoredWebSocketMayGo() async throws {
         try await withServer({
             $0.ignoreDisconnectWebSocket = true

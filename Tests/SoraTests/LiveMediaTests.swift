@@ -17,8 +17,9 @@ import struct SoraFrames.TestPattern
         func render(videoFrame: VideoFrame?) {
             guard case .native(_, let frame)? = videoFrame else { return }
             let buffer = frame.buffer.toI420().storage
-            if let number = FrameCounter.read(from: buffer) { numbers.withLock { $0.append(number) } }
-            journal.add("frame")
+            let number = FrameCounter.read(from: buffer)
+            if let number { numbers.withLock { $0.append(number) } }
+            journal.add(number == nil ? "blank" : "frame")
         }
         func onDisconnect(from: MediaChannel?) { journal.add("disconnect") }
         func onAdded(from: any MediaStream) { journal.add("added") }
@@ -28,15 +29,18 @@ import struct SoraFrames.TestPattern
     }
     private final class Ear: RTCAudioTrackSink {
         let journal = Journal()
+        /// The loudest sample.
+        let peak = Locked(0)
         func onData(
             _ audioData: Data, bitsPerSample: Int, sampleRate: Int, numberOfChannels: Int, numberOfFrames: Int
         ) {
-            let isLoud = audioData.withUnsafeBytes { bytes in
-                stride(from: 0, to: bytes.count - 1, by: 2).contains { offset in
-                    abs(Int(bytes.loadUnaligned(fromByteOffset: offset, as: Int16.self))) > 2_000
-                }
+            let loudest = audioData.withUnsafeBytes { bytes in
+                stride(from: 0, to: bytes.count - 1, by: 2).map { offset in
+                    abs(Int(bytes.loadUnaligned(fromByteOffset: offset, as: Int16.self)))
+                }.max() ?? 0
             }
-            journal.add("\(sampleRate) \(numberOfFrames) \(isLoud ? "loud" : "quiet")")
+            peak.withLock { $0 = max($0, loudest) }
+            journal.add("\(sampleRate) \(numberOfFrames) \(loudest > 2_000 ? "loud" : "quiet")")
         }
     }
 
@@ -124,9 +128,84 @@ import struct SoraFrames.TestPattern
         }
     }
 
+    // api 5.46, 5.49
+    @Test func switchingOnAgainResumesSendingAtTheSameLoudness() async throws {
+        try await withServer { server in
+            let receiver = LiveClient(configuration(server, .recvonly))
+            #expect(await receiver.connected())
+            let sender = LiveClient(configuration(server, .sendonly))
+            #expect(await sender.connected())
+            let local = try #require(sender.channel.senderStream)
+            let playing = play(into: local)
+            defer { playing.cancel() }
+            #expect(await receiver.journal.wait(for: "add \(sender.channel.connectionId ?? "")", seconds: 20))
+            let remote = try #require(receiver.channel.receiverStreams.first)
+            let (screen, ear) = (Screen(), Ear())
+            remote.videoRenderer = screen
+            remote.addAudioTrackSink(ear)
+            #expect(remote.remoteAudioVolume == 1)
+            for round in 1...2 {
+                #expect(await screen.journal.wait(seconds: 30) { $0.last == "frame" })
+                #expect(await ear.journal.wait(seconds: 20) { $0.last == "48000 480 loud" })
+                // Both ways to switch: the stream's properties, and the channel's soft mute.
+                func set(_ isOn: Bool) {
+                    if round == 1 {
+                        local.videoEnabled = isOn
+                        local.audioEnabled = isOn
+                    } else {
+                        #expect(sender.channel.setVideoSoftMute(!isOn) == nil)
+                        #expect(sender.channel.setAudioSoftMute(!isOn) == nil)
+                    }
+                }
+                set(false)
+                #expect(await screen.journal.wait(seconds: 30) { $0.suffix(3) == ["blank", "blank", "blank"] })
+                #expect(await ear.journal.wait(seconds: 20) { $0.suffix(5).allSatisfy { $0 == "48000 480 quiet" } })
+                set(true)
+            }
+            #expect(await screen.journal.wait(seconds: 30) { $0.suffix(3) == ["frame", "frame", "frame"] })
+            #expect(await ear.journal.wait(seconds: 20) { $0.suffix(5).allSatisfy { $0 == "48000 480 loud" } })
+            // 12,000 was sent: nothing is amplified, nothing is clipped.
+            let peak = ear.peak.read()
+            #expect(peak > 8_000 && peak < 16_000, "\(peak)")
+            await sender.leave()
+            await receiver.leave()
+        }
+    }
+
+    // api 5.38
+    @Test func bitRatesBeyondReasonAreSentAtWhatEncodersTake() async throws {
+        // The server's word counts before the setting.
+        try await withServer({
+            $0.script = { message in
+                guard message.type == "offer" else { return [.pass] }
+                let text = message.text.replacing(#/"(video|audio)_bit_rate":\d+/#) {
+                    #""\#($0.output.1)_bit_rate":9223372036854775807"#
+                }
+                return [.send(text)]
+            }
+        }) { server in
+            let receiver = LiveClient(configuration(server, .recvonly))
+            #expect(await receiver.connected())
+            let sender = LiveClient(configuration(server, .sendonly))
+            #expect(await sender.connected())
+            let playing = play(into: try #require(sender.channel.senderStream))
+            defer { playing.cancel() }
+            #expect(await receiver.journal.wait(for: "add \(sender.channel.connectionId ?? "")", seconds: 20))
+            let (screen, ear) = (Screen(), Ear())
+            let remote = try #require(receiver.channel.receiverStreams.first)
+            remote.videoRenderer = screen
+            remote.addAudioTrackSink(ear)
+            #expect(await screen.journal.wait(seconds: 30) { $0.filter { $0 == "frame" }.count >= 10 })
+            #expect(await ear.journal.wait(seconds: 20) { $0.contains("48000 480 loud") })
+            await sender.leave()
+            await receiver.leave()
+        }
+    }
+
+    // api 5.53
     @Test func anyCombinationOfMediaConnects() async throws {
         try await withServer { server in
-            for (video, audio) in [(true, false), (false, true), (false, false)] {
+            for (video, audio) in [(true, true), (true, false), (false, true), (false, false)] {
                 for role in [Role.sendonly, .recvonly, .sendrecv] {
                     var settings = configuration(server, role)
                     settings.videoEnabled = video

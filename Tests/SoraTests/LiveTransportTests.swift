@@ -124,6 +124,7 @@ import Testing
         }
     }
 
+    // api 5.31
     @Test func signalingGoesThroughAProxy() async throws {
         try await withServer { server in
             let front = try Front()
@@ -138,6 +139,27 @@ import Testing
             #expect(await end(refused).hasPrefix("disconnect error SignalingChannel error (the proxy refused"))
             let unknown = client(url) { $0.proxy = Proxy(host: "127.0.0.1", port: port) }
             #expect(await end(unknown).hasPrefix("disconnect error SignalingChannel error (the proxy wants"))
+        }
+    }
+
+    // api 5.35
+    @Test func aRelayWithAnUntrustedCertificateEndsTheConnectionAndItsPeer() async throws {
+        let front = try Front()
+        defer { front.stop() }
+        // Signed by nobody that the client knows.
+        let identity = try TLSIdentity.generate(names: ["localhost"])
+        let port = try await front.startTLS(identity, to: 9)
+        try await withServer({
+            $0.forcesRelay = true
+            $0.turnServers = [
+                .init(urls: ["turns:localhost:\(port)?transport=tcp"], username: "u", credential: "p")
+            ]
+        }) { server in
+            let client = client(server.signalingURL) { $0.role = .sendrecv }
+            let text = await end(client)
+            #expect(text.hasPrefix("disconnect error PeerChannel error (peer connection state: failed"), "\(text)")
+            #expect(client.channel.native?.connectionState == .closed)
+            #expect(client.journal.entries.contains { $0.hasPrefix("completion nil PeerChannel error") })
         }
     }
 

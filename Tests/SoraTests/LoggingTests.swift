@@ -97,6 +97,7 @@ import Testing
         #expect(LogLevel.off.description == "OFF")
     }
 
+    // api 5.70
     @Test func theHandlerMayLogAndChangeSettings() {
         withLogger { logger, journal in
             logger.onOutputHandler = { [unowned logger] log in
@@ -111,6 +112,7 @@ import Testing
         }
     }
 
+    // api 5.36
     @Test func documentedKeysAreMasked() {
         for key in ["access_token", "token", "secret", "authorization", "credential"] {
             #expect(SecretMask.apply(to: "{\"\(key)\":\"v\\\"al\"}") == "{\"\(key)\": \"***\"}")

@@ -187,6 +187,7 @@ import Testing
     }
 
     // LIF16: unset metadata never becomes {}.
+    // api 5.25
     @Test func defaultsSendNothingOptional() throws {
         #expect(try json(Stage.configuration()) == expectation([:]))
     }
@@ -216,6 +217,63 @@ import Testing
                     "audio": ["bit_rate": 96], "simulcast": true, "simulcast_request_rid": "r1", "spotlight": true,
                     "spotlight_number": 3, "spotlight_focus_rid": "r2",
                 ]))
+    }
+
+    // api 5.26
+    @Test func parametersOfOtherCodecsLeaveNoTrace() throws {
+        let codecs: [(VideoCodec, String, String?)] = [
+            (.default, "", nil), (.vp8, "VP8", nil), (.vp9, "VP9", "vp9_params"), (.av1, "AV1", "av1_params"),
+            (.h264, "H264", "h264_params"), (.h265, "H265", "h265_params"),
+        ]
+        for (codec, name, own) in codecs {
+            for hasAll in [true, false] {
+                var configuration = Stage.configuration()
+                configuration.videoCodec = codec
+                // All of them, or all but the codec's own.
+                if hasAll || codec != .vp9 { configuration.videoVp9Params = Parameters() }
+                if hasAll || codec != .av1 { configuration.videoAv1Params = Parameters() }
+                if hasAll || codec != .h264 { configuration.videoH264Params = Parameters() }
+                if hasAll || codec != .h265 { configuration.videoH265Params = Parameters() }
+                configuration.audioOpusParams = Parameters()
+                var video: [String: Any] = name.isEmpty ? [:] : ["codec_type": name]
+                if hasAll, let own { video[own] = ["profile_id": 0] }
+                // No empty object where nothing is left to say.
+                #expect(try json(configuration) == expectation(video.isEmpty ? [:] : ["video": video]), "\(codec)")
+            }
+        }
+    }
+
+    // api 5.27
+    @Test func multistreamIsSentExactlyAsSet() throws {
+        for (setting, members) in [(nil, [:]), (true, ["multistream": true]), (false, ["multistream": false])]
+            as [(Bool?, [String: Any])]
+        {
+            for spotlight in [false, true] {
+                var configuration = Stage.configuration()
+                configuration.multistreamEnabled = setting
+                configuration.isSpotlightEnabled = spotlight
+                let whole = members.merging(spotlight ? ["spotlight": true] : [:]) { $1 }
+                #expect(try json(configuration) == expectation(whole))
+            }
+        }
+    }
+
+    // api 5.28
+    @Test func spotlightAndSimulcastAreIndependent() throws {
+        for spotlight in [false, true] {
+            for simulcast in [false, true] {
+                var configuration = Stage.configuration()
+                configuration.isSpotlightEnabled = spotlight
+                configuration.spotlightNumber = 2
+                configuration.simulcastEnabled = simulcast
+                configuration.simulcastRequestRid = .r1
+                var members: [String: Any] = [:]
+                if spotlight { members = ["spotlight": true, "spotlight_number": 2] }
+                if simulcast { members.merge(["simulcast": true, "simulcast_request_rid": "r1"]) { $1 } }
+                #expect(try json(configuration) == expectation(members))
+                #expect(configuration.simulcastEnabled == simulcast)
+            }
+        }
     }
 
     @Test func mediaThatIsOffIsFalse() throws {

@@ -79,6 +79,7 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
         #expect(stream.videoRenderer == nil)
     }
 
+    // api 5.59
     @Test func atMostFourFramesWait() async {
         let stream = remoteStream()
         let journal = Journal()
@@ -190,6 +191,7 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
         #expect(track.journal.entries == ["frame 2", "frame 4"])
     }
 
+    // api 5.59
     @Test func aSlowFilterLosesTheNewestBeyondFour() async {
         let track = RecordingTrack()
         let stream = localStream(track)
@@ -226,6 +228,7 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
         stream.send(videoFrame: frame(1))
     }
 
+    // api 5.49
     @Test func volumeIsClampedAndStartsAtOne() {
         let audio = RecordingTrack()
         let stream = remoteStream(audio: audio)
@@ -241,6 +244,7 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
     }
 
     // EVT7: of two operations the one that began later decides, whatever order they finish in.
+    // api 5.45
     @Test func laterOperationsWin() {
         let track = RecordingTrack()
         let stream = localStream(track)
@@ -483,19 +487,25 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
         #expect(view.subviews.last === second)
     }
 
-    // api 5(58): the timer goes with the mode and with the view.
+    // api 5.58
+    // The timer goes with the mode and with the view.
     @Test func debugModeLeavesNothingBehind() {
         weak var weakView: VideoView?
+        var lastTimer: (any DispatchSourceTimer)?
         do {
             let view = VideoView()
             weakView = view
             view.debugMode = true
-            #expect(view.debugMode)
-            view.debugMode = false
-            #expect(!view.debugMode)
+            let timer = view.debugTimer
+            #expect(view.debugMode && timer?.isCancelled == false)
             view.debugMode = true
+            #expect(view.debugTimer as AnyObject === timer as AnyObject, "one timer at a time")
+            view.debugMode = false
+            #expect(!view.debugMode && timer?.isCancelled == true && view.debugTimer == nil)
+            view.debugMode = true
+            lastTimer = view.debugTimer
         }
-        #expect(weakView == nil)
+        #expect(weakView == nil && lastTimer?.isCancelled == true)
     }
 
     @Test func viewsKeepATree() {

@@ -162,10 +162,11 @@ final class ChannelCore: Sendable {
             return true
         }
         guard isFirst else { return }
-        microphone.close()
-        camera.close(streams: view.withLock { $0.streams }) {
-            // Strong: the end is delivered even if the driver is the last one to know the connection.
-            self.deliveries.enqueue { self.deliverEnd() }
+        // Strong: the end is delivered even if the driver is the last one to know the connection.
+        microphone.close {
+            self.camera.close(streams: self.view.withLock { $0.streams }) {
+                self.deliveries.enqueue { self.deliverEnd() }
+            }
         }
     }
 

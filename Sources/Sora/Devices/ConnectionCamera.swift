@@ -10,6 +10,12 @@ final class ConnectionCamera: Sendable {
     private let opening = Locked(0)
     /// True while the camera is about to run for this connection.
     var isOpening: Bool { opening.read() > 0 || hardMute.isStarting }
+    /// For which streams a camera was opened: the application may not know of them yet.
+    private let opened = Locked<[WeakStream]>([])
+
+    private struct WeakStream {
+        weak var stream: ConnectedStream?
+    }
 
     init(cameras: CameraSystem = .shared, screenOwner: ScreenCaptureOwner = .shared) {
         self.cameras = cameras
@@ -19,6 +25,10 @@ final class ConnectionCamera: Sendable {
 
     /// Takes the camera of `settings` over for `stream`. Failures are logged and do not concern the connection.
     func open(_ settings: CameraSettings, for stream: ConnectedStream) {
+        opened.withLock { opened in
+            opened.removeAll { $0.stream == nil }
+            opened.append(WeakStream(stream: stream))
+        }
         let stream = Transfer(stream)
         opening.withLock { $0 += 1 }
         cameras.perform { [self] in
@@ -40,7 +50,7 @@ final class ConnectionCamera: Sendable {
     func close(streams: [ConnectedStream], done: @escaping @Sendable () -> Void) {
         isEnded.write(true)
         hardMute.cancel()
-        let streams = Transfer(streams)
+        let streams = Transfer(streams + opened.exchange([]).compactMap(\.stream))
         Task { [self] in
             await screen.stop()
             cameras.perform { [self] in

@@ -95,14 +95,20 @@ final class ConnectionMicrophone: Sendable {
     }
 
     /// The connection ended.
-    func close() {
+    ///
+    /// - Parameter done: runs when no device of the connection for sound is open any more.
+    func close(done: @escaping @Sendable () -> Void = {}) {
         let observer = state.withLock { state in
             state.isClosed = true
             state.isWanted = false
             return state.observer
         }
         if let observer { session.removeObserver(observer) }
-        SoraDispatcher.audio.dispatchQueue.async { self.apply() }
+        // Its speakers, which were closed before, have their turn before it.
+        SoraDispatcher.audio.dispatchQueue.async {
+            self.apply()
+            done()
+        }
     }
 
     /// True while the device is open.
@@ -111,27 +117,34 @@ final class ConnectionMicrophone: Sendable {
     /// Brings the device to where it should be. False if it refused.
     @discardableResult
     private func apply() -> Bool {
+        guard let problem = bringAbout() else { return true }
+        // No lock is held: the log's handler may mute, too.
+        Logger.error(type: .mediaStream, message: "cannot open the microphone: \(problem)")
+        return false
+    }
+
+    /// Why the device refused, or nil.
+    private func bringAbout() -> String? {
         operations.lock()
         defer { operations.unlock() }
         let shouldRun = state.withLock { state in
             state.isWanted && !state.isHardMuted && session.allowsDevices && session.allowsCapture
         }
         let running = state.withLock { $0.capture }
-        if shouldRun == (running != nil) { return true }
+        if shouldRun == (running != nil) { return nil }
         if let running {
             running.stop()
             state.withLock { $0.capture = nil }
-            return true
+            return nil
         }
         do {
             let capture = try device.start(processesVoice: processesVoice) { [weak self] chunk in
                 self?.state.withLock { $0.stream }?.send(audio: chunk)
             }
             state.withLock { $0.capture = capture }
-            return true
+            return nil
         } catch {
-            Logger.error(type: .mediaStream, message: "cannot open the microphone: \(error.localizedDescription)")
-            return false
+            return error.localizedDescription
         }
     }
 }

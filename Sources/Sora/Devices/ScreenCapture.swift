@@ -145,6 +145,13 @@ final class ScreenCapture: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
+    private func isRunning(_ number: Int) -> Bool {
+        state.withLock { state in
+            if case .running(number, _) = state.phase { return true }
+            return false
+        }
+    }
+
     /// One picture of the backend: paced, at most one in processing, changed by the application, sent.
     private func take(
         _ picture: CMSampleBuffer, _ number: Int, _ transformer: Transfer<((CMSampleBuffer) -> CMSampleBuffer?)?>
@@ -159,11 +166,11 @@ final class ScreenCapture: Sendable {
         }
         guard admitted else { return }
         queue.async { [weak self] in
-            guard let self else { return }
+            guard let self, isRunning(number) else { return }
             let result = transformer.value.map { $0(picture) } ?? picture
             let stream = state.withLock { state -> ConnectedStream? in
-                state.isProcessing = false
                 guard case .running(number, _) = state.phase else { return nil }
+                state.isProcessing = false
                 return state.stream
             }
             if let result, let frame = VideoFrame(from: result) { stream?.send(videoFrame: frame) }

@@ -42,23 +42,29 @@ final class TrackSpeaker: Sendable {
     }
 
     private func apply() {
+        guard let problem = bringAbout(), !Self.hasWarned.exchange(true) else { return }
+        Logger.warn(type: .mediaStream, message: "remote sound is not played: \(problem)")
+    }
+
+    /// Opens or closes the stream on the speaker. Returns why that failed, or nil.
+    private func bringAbout() -> String? {
         operations.lock()
         defer { operations.unlock() }
         let (isClosed, sink) = state.withLock { ($0.isClosed, $0.sink) }
         let shouldPlay = !isClosed && session.allowsDevices && session.allowsPlayout
-        guard shouldPlay != (sink != nil) else { return }
+        guard shouldPlay != (sink != nil) else { return nil }
         if let sink {
             audio.removeSink(sink)
             state.withLock { $0.sink = nil }
-            return
+            return nil
         }
         do {
             let stream = try Self.backend.read().open()
             let id = audio.addSink { stream.play(AudioChunk($0)) }
             state.withLock { $0.sink = id }
+            return nil
         } catch {
-            guard !Self.hasWarned.exchange(true) else { return }
-            Logger.warn(type: .mediaStream, message: "remote sound is not played: \(error.localizedDescription)")
+            return error.localizedDescription
         }
     }
 }

@@ -87,7 +87,8 @@ final class VideoHardMute: Sendable {
 
     private func startCamera(for stream: ConnectedStream, _ settings: CameraSettings) throws {
         if isCancelled { throw Self.error("video hard mute operation was cancelled") }
-        if let running = cameras.current, running.stream === stream { return }
+        // Once a camera runs for the stream, what was stopped before is of no interest any more.
+        if let running = cameras.current, running.stream === stream { return state.write(nil, to: \.stopped) }
         if let remembered = state.withLock({ $0.stopped }), let format = remembered.format,
             let frameRate = remembered.frameRate
         {

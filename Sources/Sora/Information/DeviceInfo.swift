@@ -33,7 +33,7 @@ public struct DeviceInfo: Sendable {
         self.systemVersion = systemVersion
     }
 
-    private static func read() -> DeviceInfo {
+    static func read() -> DeviceInfo {
         let release = osRelease()
         var names = utsname()
         uname(&names)

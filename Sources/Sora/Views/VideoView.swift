@@ -33,7 +33,7 @@ public enum VideoViewConnectionMode: Sendable {
     private var surface: (any VideoSurface)?
     private var hasAskedForSurface = false
     private var shownSize: CGSize?
-    private var debugTimer: (any DispatchSourceTimer)?
+    private(set) var debugTimer: (any DispatchSourceTimer)?
     private var framesInSecond = 0
     private var overlay: String?
 

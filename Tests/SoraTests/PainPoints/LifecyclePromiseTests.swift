@@ -206,6 +206,56 @@ import Testing
         }
     }
 
+    // api 5.16
+    @Test(arguments: [false, true]) func whatTheEngineSaysAfterTheReleaseReachesNobody(endsBefore: Bool) async throws {
+        let journal = Journal()
+        let slot = Locked<ScriptedDriver?>(nil)
+        weak var released: MediaChannel?
+        do {
+            let sora = Sora(makeDriver: { _, core in
+                let driver = ScriptedDriver(core: core)
+                slot.write(driver)
+                return driver
+            })
+            journal.record(sora.handlers, of: sora)
+            let configuration = Stage.configuration()
+            journal.record(configuration.mediaChannelHandlers)
+            sora.connect(configuration: configuration) { _, _ in }
+            #expect(await eventually { slot.read() != nil })
+            slot.read()?.takeOffer()
+            slot.read()?.core.deliver(.connected)
+            #expect(await journal.wait(for: "channel.onConnect nil"))
+            released = sora.mediaChannels.first
+            if endsBefore {
+                released?.disconnect(error: nil)
+                #expect(await journal.wait { $0.contains { $0.hasPrefix("channel.onDisconnect") } })
+            }
+        }
+        #expect(await eventually { released == nil })
+        let driver = try #require(slot.exchange(nil))
+        let core = driver.core
+        let before = journal.entries
+        let url = try #require(URL(string: "ws://late.example.com"))
+        let reports: [ConnectionReport] = [
+            .webSocketOpened(url), .webSocketMessage(.text("x")), .signalingText("{}"),
+            .signalingProcessed(#"{"type":"ping"}"#), .redirected,
+            .counts(connections: 1, publishers: 1, subscribers: 1),
+            .streamAdded(ConnectedStream(streamId: "late", isLocal: false, core: core, video: RecordingTrack())),
+            .streamRemoved(id: "late"), .connected, .dataChannelOpened(label: "#a"), .dataChannelsAvailable,
+            .dataChannelMessage(label: "#a", data: Data([1])),
+        ]
+        for report in reports { core.deliver(report) }
+        driver.takeOffer()
+        driver.answerStatistics(.success([]))
+        driver.fail(SoraError.connectionTimeout)
+        core.outgoing.set(.open, label: "#a")
+        core.microphone.close()
+        await core.deliveries.run {}
+        await CameraSystem.shared.turn()
+        await core.deliveries.run {}
+        #expect(journal.entries == before)
+    }
+
     // api 5.10
     @Test func theTimerOfAnAttemptEndsWithIt() async {
         let ends: [(VirtualClient) -> Void] = [

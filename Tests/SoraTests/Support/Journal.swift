@@ -24,7 +24,8 @@ final class Journal: Sendable {
     }
 
     /// True as soon as the predicate holds; false when it does not within the bound.
-    func wait(seconds: Double = 10, until predicate: @escaping ([String]) -> Bool) async -> Bool {
+    nonisolated(nonsending) func wait(seconds: Double = 10, until predicate: @escaping ([String]) -> Bool) async -> Bool
+    {
         await withCheckedContinuation { continuation in
             let id = state.withLock { state -> Int? in
                 if predicate(state.entries) { return nil }
@@ -40,7 +41,7 @@ final class Journal: Sendable {
         }
     }
 
-    func wait(for entry: String, seconds: Double = 10) async -> Bool {
+    nonisolated(nonsending) func wait(for entry: String, seconds: Double = 10) async -> Bool {
         await wait(seconds: seconds) { $0.contains(entry) }
     }
 }
@@ -60,7 +61,7 @@ private let mainQueueKey: DispatchSpecificKey<Bool> = {
 func isOnMainQueue() -> Bool { DispatchQueue.getSpecific(key: mainQueueKey) == true }
 
 /// Whether the condition comes true within the bound. For what no event announces, such as a release.
-func eventually(seconds: Double = 10, _ condition: () -> Bool) async -> Bool {
+nonisolated(nonsending) func eventually(seconds: Double = 10, _ condition: () -> Bool) async -> Bool {
     let deadline = ContinuousClock.now + .milliseconds(Int(seconds * 1000))
     while !condition() {
         if ContinuousClock.now > deadline { return condition() }

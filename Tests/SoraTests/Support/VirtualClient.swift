@@ -6,7 +6,8 @@ import SoraWire
 @testable import Sora
 
 /// Connections of one `Sora` on the client's machine in virtual time. What a test does happens at once; everything that
-/// the application is told is written down in order.
+/// the application is told is written down in order. Used in one isolation: a test with tasks of its own that call the
+/// channel is on the main actor.
 final class VirtualClient {
     let journal = Journal()
     let sora: Sora
@@ -92,7 +93,7 @@ final class VirtualClient {
     }
 
     /// Whether the end of the latest attempt comes to be told. The release of devices takes real time.
-    func hasEnded() async -> Bool {
+    nonisolated(nonsending) func hasEnded() async -> Bool {
         guard let channel else { return false }
         let ended = await eventually { [self] in
             deliver()
