@@ -81,7 +81,7 @@ extension ICEAgent {
 
     @discardableResult
     func addPair(path: ICEPath, local: ICECandidate, remote: ICECandidate, address: SocketAddress) -> Int? {
-        if let index = checklist.index(path: path, remote: address) { return checklist[index].id }
+        if let index = checklist.index(path: path, remote: address) { return checklist.pairs[index].id }
         let id = checklist.add(
             path: path, local: local, remote: remote, remoteAddress: address, isControlling: role == .controlling,
             keep: selectedID)
@@ -109,7 +109,7 @@ extension ICEAgent {
 
     /// The pair that an authentic request of the peer came by, made if it is new (RFC 8445, 7.3.1.3 and 7.3.1.4).
     func pair(of path: ICEPath, from remote: SocketAddress, priority: UInt32) -> Int? {
-        if let index = checklist.index(path: path, remote: remote) { return checklist[index].id }
+        if let index = checklist.index(path: path, remote: remote) { return checklist.pairs[index].id }
         guard let local = localCandidate(of: path) else { return nil }
         let candidate: ICECandidate
         if let known = remoteCandidates.first(where: { $0.socketAddress == remote && $0.transport == local.transport })
@@ -129,7 +129,7 @@ extension ICEAgent {
     /// A peer that moves for hours must always get in: its oldest unused peer-reflexive address goes.
     private func makeRoomForPeerReflexive() {
         guard remoteCandidates.count >= configuration.remoteCandidateLimit else { return }
-        let used = selectedID.flatMap { checklist.index(of: $0) }.map { checklist[$0].remoteAddress }
+        let used = selectedID.flatMap { checklist.index(of: $0) }.map { checklist.pairs[$0].remoteAddress }
         let victim =
             remoteCandidates.firstIndex { $0.type == .peerReflexive && $0.socketAddress != used }
             ?? remoteCandidates.firstIndex { $0.socketAddress != used }
@@ -140,7 +140,7 @@ extension ICEAgent {
 
     /// Removes pairs whose local end is gone.
     func removePairs(now: Instant, where matches: (ICECandidatePair) -> Bool) {
-        let lost = selectedID.flatMap { checklist.index(of: $0) }.map { checklist[$0] }.flatMap {
+        let lost = selectedID.flatMap { checklist.index(of: $0) }.map { checklist.pairs[$0] }.flatMap {
             matches($0) ? $0 : nil
         }
         checklist.remove(where: matches)

@@ -24,7 +24,9 @@ extension ICEAgent {
             guard let index = checklist.index(of: id) else { continue }
             // A nomination under way is repeated as such.
             let nominating = nominatingID == id
-            if checklist[index].state != .succeeded || nominating { sendCheck(id, nominating: nominating, now: now) }
+            if checklist.pairs[index].state != .succeeded || nominating {
+                sendCheck(id, nominating: nominating, now: now)
+            }
         }
         while checklist.hasWaiting, checklist.takeOpportunity(now: now),
             let id = checklist.nextWaiting(isControlling: role == .controlling)
@@ -36,7 +38,7 @@ extension ICEAgent {
     /// Sends a new check. Consent checks are never sent again as they are (RFC 7675, 5.1).
     func sendCheck(_ id: Int, nominating: Bool, isConsent: Bool = false, now: Instant) {
         guard let remoteKey, let index = checklist.index(of: id) else { return }
-        let pair = checklist[index]
+        let pair = checklist.pairs[index]
         let isControlling = role == .controlling
         let transactionID = STUNTransactionID(random: &random)
         // The priority that a peer-reflexive candidate learnt from this check shall have (RFC 8445, 7.1.1).
@@ -53,9 +55,9 @@ extension ICEAgent {
         trimTransactions()
         transactions[transactionID] = SentCheck(
             pairID: id, sentAt: now, nominates: nominates, asControlling: isControlling)
-        checklist[index].statistics.requestsSent &+= 1
+        checklist.pairs[index].statistics.requestsSent &+= 1
         if isConsent {
-            checklist[index].statistics.consentRequestsSent &+= 1
+            checklist.pairs[index].statistics.consentRequestsSent &+= 1
         } else {
             let active = checklist.pairs.count { $0.state == .waiting || $0.state == .inProgress }
             // A machine that changes its network often has the address before the route: ask again soon.
@@ -63,10 +65,10 @@ extension ICEAgent {
             let interval = max(
                 isCutOff ? ICEAgent.cutOffInterval : STUNRetransmission.initialInterval,
                 configuration.checkInterval * active)
-            checklist[index].check = OutstandingCheck(
+            checklist.pairs[index].check = OutstandingCheck(
                 transactionID: transactionID, packet: packet,
                 schedule: STUNRetransmission(now: now, isReliable: pair.path.isReliable, initialInterval: interval))
-            if !nominating { checklist[index].state = .inProgress }
+            if !nominating { checklist.pairs[index].state = .inProgress }
         }
         if nominating { nominatingID = id }
         send(packet, by: pair.path, to: pair.remoteAddress)
@@ -87,13 +89,13 @@ extension ICEAgent {
             else { continue }
             switch event {
             case .retransmit:
-                checklist[index].check = check
-                checklist[index].statistics.requestsSent &+= 1
+                checklist.pairs[index].check = check
+                checklist.pairs[index].statistics.requestsSent &+= 1
                 transactions[check.transactionID]?.measuresRoundTrip = false
                 send(check.packet, by: pair.path, to: pair.remoteAddress)
             case .timeout:
-                checklist[index].check = nil
-                checklist[index].state = .failed
+                checklist.pairs[index].check = nil
+                checklist.pairs[index].state = .failed
                 transactions[check.transactionID] = nil
                 if nominatingID == pair.id { nominatingID = nil }
             }
@@ -105,18 +107,18 @@ extension ICEAgent {
         guard let sent = transactions[message.transactionID], let remoteKey,
             let index = checklist.index(of: sent.pairID),
             // ICE13: from the address that was asked, by the way that was taken, and signed.
-            checklist[index].path == path, checklist[index].remoteAddress == remote,
+            checklist.pairs[index].path == path, checklist.pairs[index].remoteAddress == remote,
             message.isAuthentic(.sha1(remoteKey)), message.unknownRequired.isEmpty
         else { return }
         transactions[message.transactionID] = nil
-        let wasOutstanding = checklist[index].check?.transactionID == message.transactionID
-        if wasOutstanding { checklist[index].check = nil }
+        let wasOutstanding = checklist.pairs[index].check?.transactionID == message.transactionID
+        if wasOutstanding { checklist.pairs[index].check = nil }
         if message.messageClass == .error {
             handleErrorAnswer(message.errorCode, to: sent, wasOutstanding: wasOutstanding)
             return
         }
         guard let mapped = message.mappedAddress else {
-            if wasOutstanding { checklist[index].state = .failed }
+            if wasOutstanding { checklist.pairs[index].state = .failed }
             return
         }
         noteAnswer(to: sent, at: index, mapped: mapped, now: now)
@@ -125,7 +127,7 @@ extension ICEAgent {
     private func noteAnswer(to sent: SentCheck, at index: Int, mapped: SocketAddress, now: Instant) {
         let roundTrip = now - sent.sentAt
         let interval = consentInterval()
-        var pair = checklist[index]
+        var pair = checklist.pairs[index]
         pair.statistics.responsesReceived &+= 1
         if sent.measuresRoundTrip {
             pair.statistics.currentRoundTripTime = roundTrip
@@ -149,7 +151,7 @@ extension ICEAgent {
             if nominatingID == pair.id { nominatingID = nil }
         }
         if pair.local.socketAddress != mapped { pair.local = learnt(mapped, by: pair) }
-        checklist[index] = pair
+        checklist.pairs[index] = pair
         if firstValidAt == nil { firstValidAt = now }
         if role == .controlled, pair.nominationReceived != nil, !pair.isNominated { adoptNomination(pair.id, now: now) }
     }

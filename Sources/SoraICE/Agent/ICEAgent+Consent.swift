@@ -37,7 +37,7 @@ extension ICEAgent {
         if remoteKey != nil, checklist.hasWaiting { consider(checklist.nextOpportunity) }
         consider(nominationDeadline)
         if let selectedID, let index = checklist.index(of: selectedID) {
-            let pair = checklist[index]
+            let pair = checklist.pairs[index]
             if remoteKey != nil { consider(pair.nextConsentCheck) }
             if let lastAnswer = pair.lastAnswer {
                 consider(lastAnswer + configuration.consentTimeout)
@@ -73,22 +73,22 @@ extension ICEAgent {
             if wasConnected, let recoveryAt, now >= recoveryAt + ICEAgent.recoveryInterval { recover(now: now) }
             return
         }
-        let pair = checklist[index]
+        let pair = checklist.pairs[index]
         if let lastAnswer = pair.lastAnswer, now >= lastAnswer + configuration.consentTimeout {
-            checklist[index].state = .failed
-            checklist[index].check = nil
-            checklist[index].isNominated = false
+            checklist.pairs[index].state = .failed
+            checklist.pairs[index].check = nil
+            checklist.pairs[index].isNominated = false
             if nominatingID == id { nominatingID = nil }
             return
         }
         if remoteKey != nil, let due = pair.nextConsentCheck, now >= due {
             // ICE5: one loss means nothing, but is followed up, so that a dead way is noticed early.
             let next = [Duration.seconds(1), .seconds(1), .milliseconds(2_500)]
-            checklist[index].nextConsentCheck =
+            checklist.pairs[index].nextConsentCheck =
                 now + (pair.unanswered < next.count ? next[pair.unanswered] : consentInterval())
-            checklist[index].unanswered += 1
+            checklist.pairs[index].unanswered += 1
             sendCheck(id, nominating: false, isConsent: true, now: now)
-            if checklist[index].isInTrouble, recoveryAt == nil { recover(now: now) }
+            if checklist.pairs[index].isInTrouble, recoveryAt == nil { recover(now: now) }
         }
         if pair.isInTrouble, let recoveryAt, now >= recoveryAt + ICEAgent.recoveryInterval { recover(now: now) }
     }
@@ -114,9 +114,9 @@ extension ICEAgent {
     /// A pair that came into use by another way than a check of ours gets its first consent check.
     private func startConsent(now: Instant) {
         guard configuration.mode == .full, let selectedID, let index = checklist.index(of: selectedID),
-            checklist[index].nextConsentCheck == nil
+            checklist.pairs[index].nextConsentCheck == nil
         else { return }
-        checklist[index].nextConsentCheck = now + consentInterval()
+        checklist.pairs[index].nextConsentCheck = now + consentInterval()
     }
 
     private func updateState(now: Instant) {
@@ -128,7 +128,7 @@ extension ICEAgent {
             if wasConnected { setState(.disconnected) }
             return
         }
-        let pair = checklist[index]
+        let pair = checklist.pairs[index]
         if !pair.isInTrouble, pair.state == .succeeded { recoveryAt = nil }
         if pair.isInTrouble, let lastAnswer = pair.lastAnswer, now >= lastAnswer + configuration.disconnectedTimeout {
             setState(.disconnected)

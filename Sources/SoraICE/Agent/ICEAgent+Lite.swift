@@ -26,7 +26,7 @@ extension ICEAgent {
         if now >= lastHeard + configuration.liteDisconnectedTimeout {
             setState(.disconnected)
         } else {
-            setState(checklist[index].isNominated ? .completed : .connected)
+            setState(checklist.pairs[index].isNominated ? .completed : .connected)
         }
     }
 }

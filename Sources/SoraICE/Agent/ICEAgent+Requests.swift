@@ -22,9 +22,9 @@ extension ICEAgent {
             return
         }
         if remoteCredentials == nil { earlyFragments[id] = sender }
-        checklist[index].lastRequest = now
-        checklist[index].statistics.requestsReceived &+= 1
-        checklist[index].statistics.responsesSent &+= 1
+        checklist.pairs[index].lastRequest = now
+        checklist.pairs[index].statistics.requestsReceived &+= 1
+        checklist.pairs[index].statistics.responsesSent &+= 1
         let answer = STUNMessage(
             .success, .binding, transactionID: message.transactionID, attributes: [.xorMappedAddress(remote)])
         send(answer.serialized(integrity: .sha1(localKey), fingerprint: true), by: path, to: remote)
@@ -70,14 +70,16 @@ extension ICEAgent {
     /// A full agent checks back at once (RFC 8445, 7.3.1.4) and notes a nomination (7.3.1.5).
     private func noteCheck(_ id: Int, nominates: Bool, now: Instant) {
         guard let index = checklist.index(of: id) else { return }
-        if nominates, checklist[index].nominationReceived == nil { checklist[index].nominationReceived = now }
-        switch checklist[index].state {
+        if nominates, checklist.pairs[index].nominationReceived == nil {
+            checklist.pairs[index].nominationReceived = now
+        }
+        switch checklist.pairs[index].state {
         case .succeeded:
             if nominates { adoptNomination(id, now: now) }
             // The peer came back on a way that gave no answers lately: ask again now.
-            if checklist[index].isInTrouble { checklist[index].nextConsentCheck = now }
+            if checklist.pairs[index].isInTrouble { checklist.pairs[index].nextConsentCheck = now }
         case .waiting, .failed, .paused:
-            checklist[index].state = .waiting
+            checklist.pairs[index].state = .waiting
             checklist.trigger(id)
         case .inProgress:
             // The one under way may have met a closed filter that the peer's own check has opened.

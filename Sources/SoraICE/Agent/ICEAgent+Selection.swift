@@ -18,7 +18,7 @@ extension ICEAgent {
                 $0.priority(isControlling: isControlling) < $1.priority(isControlling: isControlling)
             })
         else {
-            if let selectedID, checklist.index(of: selectedID).map({ checklist[$0].state == .failed }) ?? true {
+            if let selectedID, checklist.index(of: selectedID).map({ checklist.pairs[$0].state == .failed }) ?? true {
                 loseSelection(now: now)
             }
             return
@@ -76,15 +76,17 @@ extension ICEAgent {
     /// The peer nominated a pair that works.
     func adoptNomination(_ id: Int, now: Instant) {
         guard let index = checklist.index(of: id) else { return }
-        let isNew = !checklist[index].isNominated
-        checklist[index].isNominated = true
+        let isNew = !checklist.pairs[index].isNominated
+        checklist.pairs[index].isNominated = true
         guard selectedID != id else { return }
-        if let selectedID, let current = checklist.index(of: selectedID).map({ checklist[$0] }), current.isNominated {
+        if let selectedID, let current = checklist.index(of: selectedID).map({ checklist.pairs[$0] }),
+            current.isNominated
+        {
             let silent = now - (current.lastRequest ?? current.lastAnswer ?? .zero) >= ICEAgent.aggressivePhase
             let isYoung = now - (current.nominationReceived ?? .zero) < ICEAgent.aggressivePhase
             let isBetter =
                 current.priority(isControlling: role == .controlling)
-                > checklist[index].priority(isControlling: role == .controlling)
+                > checklist.pairs[index].priority(isControlling: role == .controlling)
             guard silent || isNew && !(isYoung && isBetter) else { return }
         }
         select(id, now: now)
@@ -99,7 +101,7 @@ extension ICEAgent {
             selectedRoute = nil
             return
         }
-        let pair = checklist[index]
+        let pair = checklist.pairs[index]
         selectedID = id
         selectedRoute = route(of: pair)
         wasConnected = true
@@ -128,7 +130,7 @@ extension ICEAgent {
 
     /// The pair in use ended and there is no other.
     private func loseSelection(now: Instant) {
-        let last = selectedID.flatMap { checklist.index(of: $0) }.flatMap { checklist[$0].lastAnswer }
+        let last = selectedID.flatMap { checklist.index(of: $0) }.flatMap { checklist.pairs[$0].lastAnswer }
         select(nil, now: now)
         failAt = (last ?? now) + configuration.consentTimeout
         recover(now: now)

@@ -256,10 +256,12 @@ package final class ICEAgent {
             handle(message, on: path, from: remote, now: now)
             return nil
         }
-        guard let index = checklist.index(path: path, remote: remote), checklist[index].acceptsData else { return nil }
-        checklist[index].statistics.packetsReceived &+= 1
-        checklist[index].statistics.bytesReceived &+= UInt64(packet.count)
-        checklist[index].statistics.lastPacketReceived = now
+        guard let index = checklist.index(path: path, remote: remote), checklist.pairs[index].acceptsData else {
+            return nil
+        }
+        checklist.pairs[index].statistics.packetsReceived &+= 1
+        checklist.pairs[index].statistics.bytesReceived &+= UInt64(packet.count)
+        checklist.pairs[index].statistics.lastPacketReceived = now
         return packet
     }
 
@@ -331,8 +333,8 @@ package final class ICEAgent {
     package func datagram(for payload: consuming [UInt8]) -> Datagram? {
         guard let id = selectedID, let route = selectedRoute else { return nil }
         if let index = checklist.index(of: id) {
-            checklist[index].statistics.packetsSent &+= 1
-            checklist[index].statistics.bytesSent &+= UInt64(payload.count)
+            checklist.pairs[index].statistics.packetsSent &+= 1
+            checklist.pairs[index].statistics.bytesSent &+= UInt64(payload.count)
         }
         switch route {
         case .direct(let socket, let remote): return Datagram(socket: socket, remote: remote, payload: payload)
@@ -354,7 +356,7 @@ package final class ICEAgent {
     /// The pair in use.
     package var selectedPair: (local: ICECandidate, remote: ICECandidate)? {
         guard let id = selectedID, let index = checklist.index(of: id) else { return nil }
-        return (checklist[index].local, checklist[index].remote)
+        return (checklist.pairs[index].local, checklist.pairs[index].remote)
     }
 
     // MARK: Shared by the extensions

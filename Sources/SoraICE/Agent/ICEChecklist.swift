@@ -3,7 +3,9 @@ import SoraWire
 /// The pairs, the order in which they are checked, and the pace (RFC 8445, 6.1.2 and 6.1.4).
 struct ICEChecklist: Sendable {
     /// Never more than ``ICEConfiguration/pairLimit``.
-    private(set) var pairs: [ICECandidatePair] = []
+    /// Their content may be changed in place; the list changes by the methods below. (An array of the type itself, not a
+    /// subscript that yields: the compiler reads what such a one lent after giving it back.)
+    var pairs: [ICECandidatePair] = []
     /// Ids of pairs whose check goes first, in order of arrival, each once.
     private var triggered: [Int] = []
     private var nextID = 0
@@ -26,12 +28,6 @@ struct ICEChecklist: Sendable {
 
     func index(path: ICEPath, remote: SocketAddress) -> Int? {
         pairs.firstIndex { $0.remoteAddress == remote && $0.path == path }
-    }
-
-    /// Changed in place.
-    subscript(index: Int) -> ICECandidatePair {
-        _read { yield pairs[index] }
-        _modify { yield &pairs[index] }
     }
 
     /// Changes one pair in place. Does nothing if it is gone.
