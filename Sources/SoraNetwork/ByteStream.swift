@@ -50,13 +50,19 @@ extension ByteStream {
     /// still sends. For a server that wants its last answer to arrive: closing at once could reset it.
     /// The loop keeps the stream until then. `onEvent` is replaced.
     package func finishAndClose(by deadline: Instant) {
-        let timer = LoopTimer(on: loop) { self.close() }
+        // Timer and handler keep each other, and the stream; the stream may have been closed before, then its own
+        // closing does not let go of the handler.
+        let timer = LoopTimer(on: loop) {
+            self.onEvent = nil
+            self.close()
+        }
         timer.schedule(at: deadline)
         isReadingPaused = false
         onEvent = { [weak self] event in
             switch event {
             case .ended, .closed:
                 timer.cancel()
+                self?.onEvent = nil
                 self?.close()
             case .opened, .data, .writable: break
             }
