@@ -155,6 +155,10 @@ final class PeerProcess: Sendable {
     /// Everything that was received so far.
     var all: [Event] { state.withLock { $0.events } }
 
+    var isRunning: Bool { process.isRunning }
+
+    func waitUntilExit() { process.waitUntilExit() }
+
     /// SIGKILL: the peer vanishes without a word.
     func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
 

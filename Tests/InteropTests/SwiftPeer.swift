@@ -14,6 +14,8 @@ final class SwiftPeer: @unchecked Sendable {
         var isSwitched = false
         var messages: [(label: String, data: Data)] = []
         var ending: SoraCloseEvent?
+        /// Signaling messages received and not taken yet, as text.
+        var signaling: [String] = []
         /// Those who wait: each is told of every change.
         var waiters: [UUID: AsyncStream<Void>.Continuation] = [:]
     }
@@ -46,7 +48,10 @@ final class SwiftPeer: @unchecked Sendable {
             if label.hasPrefix("#") { peer.change { $0.messages.append((label, data)) } }
         }
         handlers.onReceiveSignalingJSON = { json in
-            if json.contains("\"type\":\"switched\"") { peer.change { $0.isSwitched = true } }
+            peer.change { state in
+                if json.contains("\"type\":\"switched\"") { state.isSwitched = true }
+                state.signaling.append(json)
+            }
         }
         handlers.onDisconnect = { event in peer.change { $0.ending = event } }
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
@@ -85,6 +90,24 @@ final class SwiftPeer: @unchecked Sendable {
     func opened(_ label: String) async throws {
         try await wait("open channel \(label)", within: .seconds(15)) {
             $0.opened.contains(label) && $0.isSwitched ? () : nil
+        }
+    }
+
+    func switched() async throws {
+        try await wait("switched", within: .seconds(15)) { $0.isSwitched ? () : nil }
+    }
+
+    /// The next signaling message of a type that satisfies the condition.
+    func signaled(_ type: String, where condition: ([String: Any]) -> Bool) async throws -> [String: Any] {
+        try await wait("signaling message \(type)", within: .seconds(20)) { state in
+            for (index, text) in state.signaling.enumerated() where text.contains("\"\(type)\"") {
+                guard let object = try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any],
+                    object["type"] as? String == type, condition(object)
+                else { continue }
+                state.signaling.remove(at: index)
+                return object
+            }
+            return nil
         }
     }
 
@@ -133,7 +156,7 @@ final class SwiftPeer: @unchecked Sendable {
 
 /// The `sora` program and others, run to their end.
 enum Tool {
-    struct Outcome {
+    struct Outcome: Sendable {
         var status: Int32
         var output: String
         var errors: String

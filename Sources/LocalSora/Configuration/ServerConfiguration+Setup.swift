@@ -89,6 +89,7 @@ extension ChannelSettings {
         silenceTimeout = configuration.silenceTimeout
         answerTimeout = configuration.answerTimeout
         pingInterval = configuration.pingInterval
+        statsInterval = configuration.statsInterval
         iceServers = configuration.turnServers.map {
             .init(urls: $0.urls, username: $0.username, credential: $0.credential)
         }

@@ -42,6 +42,8 @@ public struct ServerConfiguration: Sendable {
     /// Time for `answer`, `re-answer` and the media path each, before 4490 TIMEOUT.
     public var answerTimeout: Duration = .seconds(30)
     public var pingInterval: Duration = .seconds(5)
+    /// How often a client is asked for its statistics.
+    package var statsInterval: Duration = .seconds(30)
     /// A socket that has not sent a whole request, or `connect` on its WebSocket, by then is closed.
     public var connectTimeout: Duration = .seconds(5)
     /// Open sockets at one time.

@@ -1,9 +1,9 @@
 """A Sora client page in headless Chromium, driven by JSON lines like sora_sdk_peer.py.
 
-The page (browser_peer.html) follows the message patterns of the JavaScript SDK.
-With --no-fake-ui nobody grants camera and microphone.
-Commands: connect {options}, send {label, base64 | size + seed}, rpc {message}, media, stats,
-screenshot {path}, disconnect, exit; evaluate {script}; and for any other page: goto {url},
+The page (browser_peer.html) follows the message patterns of the JavaScript SDK. It holds any number of peers:
+commands and events carry the peer's name in `peer`. With --no-fake-ui nobody grants camera and microphone.
+Commands: connect {options}, send {label, base64 | size + seed}, rpc {message}, media {reset}, stats, disconnect
+of a peer; screenshot {path}, exit; evaluate {script}; and for any other page: goto {url},
 viewport {width, height}, press {key}, scheme {dark | light}; page opens one more and takes it.
 """
 
@@ -87,7 +87,8 @@ def main():
             elif do == "evaluate":
                 emit("evaluated", value=page.evaluate(command["script"]))
             elif do == "send":
-                page.evaluate("([label, data]) => peer.send(label, data)", [command["label"], payload_of(command)])
+                command["base64"] = payload_of(command)
+                page.evaluate("(command) => run(command)", command)
             elif do == "viewport":
                 page.set_viewport_size({"width": command["width"], "height": command["height"]})
                 emit("resized")
@@ -105,7 +106,7 @@ def main():
                 page.goto(command["url"])
                 emit("loaded")
             else:
-                page.evaluate("(command) => peer.run(command)", command)
+                page.evaluate("(command) => run(command)", command)
         browser.close()
     server.shutdown()
 

@@ -3,7 +3,8 @@
 Commands arrive on standard input, events leave on standard output, one JSON object a line.
 The tests start one process per client, so a crash of the library is seen as the end of its output.
 
-Commands: connect {options}, send {label, base64 | size + seed}, stats, disconnect, exit.
+Commands: connect {options}, send {label, base64 | size + seed}, rpc {message}, media {reset}, stats,
+disconnect, exit.
 """
 
 import base64
@@ -17,6 +18,7 @@ import sys
 import threading
 import time
 
+import counted_video
 import numpy
 from sora_sdk import Sora, SoraAudioSink, SoraVideoSink
 
@@ -36,11 +38,16 @@ def payload_of(command):
 
 
 class VideoFeed(threading.Thread):
-    """Pushes a moving picture: a bright square whose place follows the frame number."""
+    """Pushes a moving picture: a bright square whose place follows the frame number; the number itself is burnt in
+    where a first one is given. A rough picture is grain that needs all the bits there are."""
 
-    def __init__(self, source, width, height, fps):
+    def __init__(self, source, width, height, fps, first=None, rough=False):
         super().__init__(daemon=True)
-        self.source, self.width, self.height, self.fps = source, width, height, fps
+        self.grain = None
+        if rough:
+            grain = numpy.random.default_rng(1).integers(100, 140, (height + 64, width + 64, 1), dtype=numpy.uint8)
+            self.grain = numpy.repeat(grain, 3, axis=2)
+        self.source, self.width, self.height, self.fps, self.first = source, width, height, fps, first
         self.running = True
 
     def run(self):
@@ -54,6 +61,11 @@ class VideoFeed(threading.Thread):
             x = (number * 8) % (self.width - size)
             y = (number * 4) % (self.height - size)
             frame[y : y + size, x : x + size] = (250, 250 - (number * 3) % 200, (number * 5) % 250)
+            if self.grain is not None:
+                x, y = number * 37 % 64, number * 23 % 64
+                frame[:] = self.grain[y : y + self.height, x : x + self.width]
+            if self.first is not None:
+                counted_video.draw(frame, self.first + number)
             self.source.on_captured(frame)
             number += 1
             delay = started + number / self.fps - time.monotonic()
@@ -90,6 +102,7 @@ class VideoWatch:
         self.last = None
         self.size = (0, 0)
         self.times = []
+        self.seen = counted_video.Seen()
         self.sink = SoraVideoSink(track)
         self.sink.on_frame = self.on_frame
 
@@ -98,6 +111,7 @@ class VideoWatch:
         self.frames += 1
         self.size = (data.shape[1], data.shape[0])
         self.times.append(time.monotonic())
+        self.seen.see(data)
         digest = hashlib.blake2b(numpy.ascontiguousarray(data[::16, ::16]).tobytes(), digest_size=8).digest()
         if digest != self.last:
             self.distinct += 1
@@ -113,6 +127,7 @@ class VideoWatch:
             "width": self.size[0],
             "height": self.size[1],
             "longest_gap": max(gaps) if gaps else 0,
+            "seen": self.seen.report(),
         }
 
 
@@ -154,7 +169,7 @@ class Peer:
         if video:
             source = self.sora.create_video_source()
             options["video_source"] = source
-            self.feeds.append(VideoFeed(source, video["width"], video["height"], video["fps"]))
+            self.feeds.append(VideoFeed(source, **video))
             self.kept.append(source)
         if audio:
             source = self.sora.create_audio_source(2, 48000)
@@ -215,6 +230,9 @@ class Peer:
                 emit("sent", label="rpc", ok=bool(ok))
             elif do == "media":
                 emit("media", tracks=[watch.report() for watch in self.watches])
+                for watch in self.watches if command.get("reset") else []:
+                    if isinstance(watch, VideoWatch):
+                        watch.seen.reset()
             elif do == "stats":
                 emit("stats", reports=json.loads(self.connection.get_stats()))
             elif do == "disconnect":
