@@ -191,7 +191,8 @@ import Testing
             #expect(counted.entries.isEmpty)
             isBlocking.write(false)
             for _ in 0..<accepted { gate.signal() }
-            #expect(await counted.wait(seconds: 30) { $0.count == accepted })
+            let count = accepted
+            #expect(await counted.wait(seconds: 30) { $0.count == count })
             await sender.leave()
             await receiver.leave()
         }

@@ -6,7 +6,8 @@ import Foundation
 final class Journal: Sendable {
     private struct State {
         var entries: [String] = []
-        var waiters: [Int: (predicate: ([String]) -> Bool, continuation: CheckedContinuation<Bool, Never>)] = [:]
+        var waiters: [Int: (predicate: @Sendable ([String]) -> Bool, continuation: CheckedContinuation<Bool, Never>)] =
+            [:]
         var nextWaiter = 0
     }
     private let state = Locked(State())
@@ -23,8 +24,10 @@ final class Journal: Sendable {
         for continuation in ready { continuation.resume(returning: true) }
     }
 
-    /// True as soon as the predicate holds; false when it does not within the bound.
-    nonisolated(nonsending) func wait(seconds: Double = 10, until predicate: @escaping ([String]) -> Bool) async -> Bool
+    /// True as soon as the predicate holds; false when it does not within the bound. The predicate is asked on the
+    /// thread of whoever adds an entry.
+    nonisolated(nonsending) func wait(seconds: Double = 10, until predicate: @escaping @Sendable ([String]) -> Bool)
+        async -> Bool
     {
         await withCheckedContinuation { continuation in
             let id = state.withLock { state -> Int? in
