@@ -160,10 +160,10 @@ import Testing
             await server.removeFaults()
             #expect(await screen.shows(width: 1280, within: .seconds(60)))
             print("up by bandwidth, \(codec): \(soFar())")
-            // How long the queue in the link grows before it is noticed depends on how busy the machine is. SimulcastTests
-            // (narrowLinkLowersTheLayerWithoutAFreeze) has the exact bound, in virtual time.
+            // How long the queue in the link grows before it is noticed depends on how busy the machine is: two seconds
+            // at the most. SimulcastTests (narrowLinkLowersTheLayerWithoutAFreeze) has the exact bound, in virtual time.
             let all = Standstill(screen.pictures.dropFirst(start - 1))
-            #expect(all.numbers <= 30, "\(all)")
+            #expect(all.numbers <= 60, "\(all)")
             #expect(all.backwards == 0, "\(all)")
             for client in [viewer.client, publisher.client] { await client.leave() }
         }
