@@ -23,8 +23,10 @@ final class ConnectionCamera: Sendable {
         hardMute = VideoHardMute(cameras: cameras)
     }
 
-    /// Takes the camera of `settings` over for `stream`. Failures are logged and do not concern the connection.
+    /// Takes the camera of `settings` over for `stream`, or keeps it closed if the application muted it before a
+    /// redirect. Failures are logged and do not concern the connection.
     func open(_ settings: CameraSettings, for stream: ConnectedStream) {
+        if hardMute.isMuted { return stream.setVideoEnabled(false, by: stream.beginVideoOperation()) }
         opened.withLock { opened in
             opened.removeAll { $0.stream == nil }
             opened.append(WeakStream(stream: stream))

@@ -7,6 +7,7 @@ final class VideoHardMute: Sendable {
         var stopped: CameraVideoCapturer?
         var isCancelled = false
         var isStarting = false
+        var isMuted = false
     }
     private let state = Locked(State())
     private let cameras: CameraSystem
@@ -26,6 +27,8 @@ final class VideoHardMute: Sendable {
     /// True while a call starts the camera.
     var isStarting: Bool { state.withLock { $0.isStarting } }
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    /// The application muted last: a stream that comes later, after a redirect, must not open the camera by itself.
+    var isMuted: Bool { state.withLock { $0.isMuted } }
 
     /// Stops or starts the camera for `stream` and settles its `videoEnabled`.
     nonisolated(nonsending) func set(
@@ -45,6 +48,7 @@ final class VideoHardMute: Sendable {
                 throw error
             }
             if isCancelled { throw Self.error("video hard mute operation was cancelled") }
+            state.write(true, to: \.isMuted)
         } else {
             state.withLock { $0.isStarting = true }
             defer { state.withLock { $0.isStarting = false } }
@@ -53,6 +57,7 @@ final class VideoHardMute: Sendable {
             }
             try await onCameraQueue { [self] in try startCamera(for: stream, settings) }
             if isCancelled { throw Self.error("video hard mute operation was cancelled") }
+            state.write(false, to: \.isMuted)
             stream.setVideoEnabled(true, by: ticket)
         }
     }

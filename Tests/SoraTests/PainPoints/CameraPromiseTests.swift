@@ -88,6 +88,22 @@ import Testing
         )
     }
 
+    /// A redirect that comes late makes a new local stream.
+    @Test func aMutedCameraStaysClosedAfterARedirect() async throws {
+        let camera = ConnectionCamera(cameras: system, screenOwner: ScreenCaptureOwner(backend: NoScreen()))
+        let (before, after) = (stream(), stream())
+        camera.open(CameraSettings(resolution: .vga480p), for: before)
+        await bench.turn()
+        try await camera.hardMute.set(true, stream: before, settings: .default, screen: noScreen)
+        camera.open(CameraSettings(resolution: .vga480p), for: after)
+        await bench.turn()
+        #expect(cameras.journal.entries == ["open f 640x480@30", "close"])
+        #expect(!after.videoEnabled && !camera.isOpening)
+        try await camera.hardMute.set(false, stream: after, settings: .default, screen: noScreen)
+        #expect(system.current?.stream === after && after.videoEnabled)
+        #expect(cameras.journal.entries.suffix(1) == ["open f 640x480@30"])
+    }
+
     // api 5.44
     @Test func aCameraIsForgottenOnceItRunsAgain() async throws {
         let mute = VideoHardMute(cameras: system)
