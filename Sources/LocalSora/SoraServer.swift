@@ -12,6 +12,7 @@ import SoraWire
 ///
 /// Thread-safe. It must be stopped; releasing the last reference does not stop it.
 public final class SoraServer: Sendable {
+    /// As it was given at the start.
     public let configuration: ServerConfiguration
     /// The port of signaling, page and HTTP API.
     public let port: UInt16

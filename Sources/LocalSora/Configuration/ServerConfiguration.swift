@@ -36,11 +36,14 @@ public struct ServerConfiguration: Sendable {
     public var videoBitRate = 1000
     /// Names of the RPC methods that clients may call; empty turns RPC off.
     public var rpcMethods: [String]?
+    /// How many members of a spotlight channel are in focus at a time, for clients that ask for nothing.
     public var spotlightNumber = 5
+    /// Connections of one channel, before 4490 TOO-MANY-CONNECTIONS.
     public var maximumConnectionsPerChannel = 1000
 
     /// Time for `answer`, `re-answer` and the media path each, before 4490 TIMEOUT.
     public var answerTimeout: Duration = .seconds(30)
+    /// Between two `ping` messages on the WebSocket.
     public var pingInterval: Duration = .seconds(5)
     /// How often a client is asked for its statistics.
     package var statsInterval: Duration = .seconds(30)
@@ -58,15 +61,17 @@ public struct ServerConfiguration: Sendable {
     public var maximumSignalingMessageSize = 1 << 20
     /// Bytes that may wait for a client on TCP before it is cut off.
     public var maximumBufferedSignalingBytes = 4 << 20
-    /// Bytes of an HTTP request's head and body.
+    /// Bytes of an HTTP request's head, before 431.
     public var maximumRequestHeadSize = 16 << 10
+    /// Bytes of an HTTP request's body, before 413.
     public var maximumRequestBodySize = 1 << 20
     /// Bytes of one data channel message: what the offer says (`a=max-message-size`).
     public var maximumMessageSize = 262_144
     /// Bytes that may wait on one data channel before its connection is ended with TOO-SLOW.
     public var maximumBufferedMessageBytes = 8 << 20
-    /// Messages and bytes on data channels that one client may send in a second.
+    /// Messages on data channels that one client may send in a second, before 4490 TOO-MANY-MESSAGES.
     public var maximumDataMessagesPerSecond = 50_000
+    /// Bytes on data channels that one client may send in a second, before 4490 TOO-MANY-MESSAGES.
     public var maximumDataBytesPerSecond = 256 << 20
     /// Without any message of a client on WebSocket signaling, before 4490 TIMEOUT.
     public var silenceTimeout: Duration = .seconds(60)
@@ -75,9 +80,11 @@ public struct ServerConfiguration: Sendable {
     public var tokenSecret: String?
     /// Honours the claims of access tokens without checking signature and lifetime, if ``tokenSecret`` is nil.
     public var acceptsUncheckedTokens = false
-    /// URLs (`http` or `https`) that get POST requests; spec section 9.3 and 9.4.
+    /// URL (`http` or `https`) that is asked about each `connect` by a POST request (spec/signaling.md 9.3).
     public var authWebhook: String?
+    /// URL that is told of sessions (spec/signaling.md 9.4).
     public var sessionWebhook: String?
+    /// URL that is told of connections and recordings (spec/signaling.md 9.4).
     public var eventWebhook: String?
     /// For connecting, asking and answering together.
     public var webhookTimeout: Duration = .seconds(5)
@@ -121,8 +128,11 @@ public struct ServerConfiguration: Sendable {
     public struct TURNServer: Sendable {
         /// `turn:` and `turns:` URIs.
         public var urls: [String]
+        /// Told to clients as it is, with ``credential``.
         public var username: String
+        /// The password.
         public var credential: String
+        /// One server for all of `urls`.
         public init(urls: [String], username: String, credential: String) {
             self.urls = urls
             self.username = username

@@ -11,8 +11,10 @@ public struct Fault: Sendable, Equatable {
     public var connectionID: String?
     /// Happens to the first so many connections that match, then no more; nil: to all.
     public var times: Int?
+    /// What goes wrong.
     public var kind: Kind
 
+    /// Without ids it is meant for anybody.
     public init(
         _ kind: Kind, channelID: String? = nil, clientID: String? = nil, connectionID: String? = nil,
         times: Int? = nil
