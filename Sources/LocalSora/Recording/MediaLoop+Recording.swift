@@ -85,19 +85,3 @@ extension MediaLoop {
         _ = try? channel.startRecording(request, now: loop.now)
     }
 }
-
-extension RecordingRequest {
-    /// Seconds, more than none and less than a year.
-    static func duration(_ json: JSONValue?) -> Duration?? {
-        guard let json, !json.isNull else { return .some(nil) }
-        guard let seconds = json.doubleValue, seconds > 0, seconds < 31_536_000 else { return nil }
-        return .some(.milliseconds(Int64(seconds * 1000)))
-    }
-
-    init?(sessionAnswer answer: JSONObject) {
-        guard let expire = Self.duration(answer["recording_expire_time"]),
-            let split = Self.duration(answer["recording_split_duration"])
-        else { return nil }
-        self.init(expireTime: expire, splitDuration: split, metadata: answer["recording_metadata"])
-    }
-}

@@ -5,7 +5,7 @@ import Synchronization
 
 /// The files of recordings: written in order on a queue of their own, so that no disk holds up a loop.
 ///
-/// Invariant: at most ``mostWaiting`` bytes wait. A file that loses a piece is closed and counts as failed.
+/// Invariant: at most ``mostWaiting`` bytes and one more output of each loop wait. A file that loses a piece is closed and counts as failed.
 final class RecordingFiles: Sendable {
     private struct State {
         /// -1: it failed.
@@ -22,18 +22,17 @@ final class RecordingFiles: Sendable {
     init(directory: String) { self.directory = directory }
 
     func write(_ output: FileOutput) {
-        let isOverloaded = waiting.load(ordering: .relaxed) > Self.mostWaiting
-        let size = isOverloaded ? 0 : output.bytes.count
+        guard waiting.load(ordering: .relaxed) <= Self.mostWaiting else {
+            // The path alone waits: the bytes would do so beyond the bound.
+            let path = output.path
+            queue.async { self.state.withLock { self.fail(path, "the disk is too slow", &$0) } }
+            return
+        }
+        let size = output.bytes.count
         waiting.add(size, ordering: .relaxed)
         queue.async {
-            defer { self.waiting.subtract(size, ordering: .relaxed) }
-            self.state.withLock { state in
-                if isOverloaded {
-                    self.fail(output.path, "the disk is too slow", &state)
-                } else {
-                    self.store(output, &state)
-                }
-            }
+            self.state.withLock { self.store(output, &$0) }
+            self.waiting.subtract(size, ordering: .relaxed)
         }
     }
 
