@@ -147,7 +147,8 @@ package final class LoadRun: Sendable {
             switch plan.traffic {
             case .none: break
             case .video(let bitrate):
-                await node.startSending(bitrate: bitrate, after: .nanoseconds(Int64(share * 1e9 / 30)))
+                let pause = 1 / Double(VP8Stream.framesPerSecond)
+                await node.startSending(bitrate: bitrate, after: .nanoseconds(Int64(share * pause * 1e9)))
             case .messages(let rate, let size):
                 let pause = min(1 / rate, duration.inSeconds)
                 await node.startMessages(perSecond: rate, size: size, after: .nanoseconds(Int64(share * pause * 1e9)))

@@ -7,7 +7,8 @@ package struct VP8Stream {
     /// Bytes of an RTP payload, its descriptor among them.
     package static let payloadLength = 1100
 
-    private static let framesPerSecond = 30
+    /// Whatever the bit rate.
+    package static let framesPerSecond = 30
     private var bitrate = 0
     private var start: Instant?
     private var frames = 0
@@ -34,7 +35,9 @@ package struct VP8Stream {
     package mutating func makeKeyFrame() { wantsKeyFrame = true }
 
     /// When the next frame is due.
-    package var nextTime: Instant? { start.map { $0 + .nanoseconds(Int64(frames) * 1_000_000_000 / 30) } }
+    package var nextTime: Instant? {
+        start.map { $0 + .nanoseconds(Int64(frames) * 1_000_000_000 / Int64(Self.framesPerSecond)) }
+    }
 
     /// The next packet that is due.
     package mutating func next(payloadType: PayloadType, now: Instant) -> RTPPacket? {

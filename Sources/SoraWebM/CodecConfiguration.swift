@@ -57,9 +57,10 @@ struct H264ParameterSets {
 
 /// AV1's open bitstream units, as far as a file needs them (AV1 specification 5.3; AV1 in Matroska).
 enum AV1Units {
-    /// Type and range of each unit; ends at the first that does not fit.
-    static func units(_ bytes: [UInt8]) -> [(type: UInt8, whole: Range<Int>)] {
-        var output: [(UInt8, Range<Int>)] = []
+    /// Type of each unit, its range, and that of its payload behind header and size; ends at the first that does not
+    /// fit.
+    static func units(_ bytes: [UInt8]) -> [(type: UInt8, whole: Range<Int>, payload: Range<Int>)] {
+        var output: [(UInt8, Range<Int>, Range<Int>)] = []
         var index = 0
         while index < bytes.count {
             let start = index
@@ -79,8 +80,8 @@ enum AV1Units {
                 }
             }
             guard size >= 0, size <= bytes.count - index else { return output }
+            output.append((header >> 3 & 0x0F, start..<(index + size), index..<(index + size)))
             index += size
-            output.append((header >> 3 & 0x0F, start..<index))
         }
         return output
     }
@@ -90,17 +91,13 @@ enum AV1Units {
     }
 
     /// `av1C` from the sequence header in a key frame; nil without one. Says 8 bit, 4:2:0, which is all that is
-    /// offered in SDP (profile 0); level and tier are read.
+    /// offered in SDP (profile 0); the profile is read, the level is an upper bound.
     static func configuration(_ bytes: [UInt8]) -> [UInt8]? {
         guard let sequence = units(bytes).first(where: { $0.type == 1 }) else { return nil }
-        let unit = Array(bytes[sequence.whole])
-        guard unit.count >= 4 else { return nil }
-        // Header byte, size byte(s), then seq_profile (3), still_picture (1), reduced_still_picture_header (1).
-        guard let body = unit.indices.dropFirst().first(where: { unit[$0] & 0x80 == 0 }).map({ $0 + 1 }),
-            body + 2 < unit.count
-        else { return nil }
-        let profile = unit[body] >> 5
+        // seq_profile (3 bits), still_picture, reduced_still_picture_header, and more.
+        guard sequence.payload.count >= 3 else { return nil }
+        let profile = bytes[sequence.payload.lowerBound] >> 5
         let level: UInt8 = 8  // 4.0: an upper bound that decoders do not rely on.
-        return [0x81, profile << 5 | level, 0x0C, 0x00] + unit
+        return [0x81, profile << 5 | level, 0x0C, 0x00] + bytes[sequence.whole]
     }
 }

@@ -1,5 +1,6 @@
 /// The picture size that a coded key frame announces, without decoding it.
 package enum CodedPictureSize {
+    /// Width and height in pixels; nil if `frame` is no key frame or its header is not understood.
     package static func of(_ codec: WebMVideoCodec, _ frame: [UInt8]) -> (width: Int, height: Int)? {
         switch codec {
         case .vp8: vp8(frame)
@@ -103,28 +104,7 @@ package enum CodedPictureSize {
 
     /// Sequence header OBU (AV1 specification, 5.5), up to the frame size.
     private static func av1(_ frame: [UInt8]) -> (width: Int, height: Int)? {
-        var index = 0
-        while index < frame.count {
-            let header = frame[index]
-            index += header & 0x04 != 0 ? 2 : 1
-            var size = frame.count - index
-            if header & 0x02 != 0 {
-                size = 0
-                var shift = 0
-                while true {
-                    guard index < frame.count, shift < 35 else { return nil }
-                    let byte = frame[index]
-                    index += 1
-                    size |= Int(byte & 0x7F) << shift
-                    shift += 7
-                    if byte & 0x80 == 0 { break }
-                }
-            }
-            guard size >= 0, index <= frame.count, size <= frame.count - index else { return nil }
-            if header >> 3 & 0x0F == 1 { return av1Sequence(Array(frame[index..<(index + size)])) }
-            index += size
-        }
-        return nil
+        AV1Units.units(frame).first { $0.type == 1 }.flatMap { av1Sequence(Array(frame[$0.payload])) }
     }
 
     private static func av1Sequence(_ payload: [UInt8]) -> (width: Int, height: Int)? {
