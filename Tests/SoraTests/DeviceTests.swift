@@ -150,7 +150,7 @@ import Testing
         // A failure of a run that is over does not concern the next one.
         _ = await start(front)
         onFailure(NSError(domain: "late", code: 1))
-        await withCheckedContinuation { continuation in system.perform { continuation.resume() } }
+        await bench.turn()
         #expect(front.isRunning)
     }
 
@@ -232,7 +232,7 @@ import Testing
         connection.open(.default, for: stream)
         #expect(connection.isOpening)
         gate.signal()
-        await withCheckedContinuation { continuation in system.perform { continuation.resume() } }
+        await bench.turn()
         #expect(!connection.isOpening && system.current?.stream === stream)
         await withCheckedContinuation { continuation in connection.close(streams: [stream]) { continuation.resume() } }
         #expect(system.current == nil)

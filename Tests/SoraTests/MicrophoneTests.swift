@@ -3,33 +3,6 @@ import Testing
 
 @testable import Sora
 
-/// Microphones that a test plugs in.
-private final class Microphones: MicrophoneBackend {
-    let journal = Journal()
-    let isControllable: Bool
-    let refuses = Locked(false)
-    private let listener = Locked<(@Sendable (AudioChunk) -> Void)?>(nil)
-
-    init(isControllable: Bool = true) { self.isControllable = isControllable }
-
-    func start(
-        processesVoice: Bool, onSound: @escaping @Sendable (AudioChunk) -> Void
-    ) throws -> any MicrophoneCapture {
-        if refuses.read() { throw SoraError.mediaChannelError(reason: "busy") }
-        journal.add("start \(processesVoice ? "processed" : "plain")")
-        listener.write(onSound)
-        return Capture(journal)
-    }
-
-    func speak() { listener.read()?(AudioChunk(samples: [1, 2], sampleRate: 48_000, channels: 1)) }
-
-    private final class Capture: MicrophoneCapture {
-        private let journal: Journal
-        init(_ journal: Journal) { self.journal = journal }
-        func stop() { journal.add("stop") }
-    }
-}
-
 @Suite struct MicrophoneTests {
     private let session = RTCAudioSession()
 
@@ -37,34 +10,29 @@ private final class Microphones: MicrophoneBackend {
         ConnectedStream(streamId: "mainStream", isLocal: true, core: nil, video: nil, audio: track)
     }
 
-    /// What was asked for before has been done.
-    private func audioQueueTurn() async {
-        await withCheckedContinuation { continuation in SoraDispatcher.async(on: .audio) { continuation.resume() } }
-    }
-
     private func text(_ error: SoraError?) -> String { error?.localizedDescription ?? "nil" }
 
     @Test func opensWithTheLocalStreamAndClosesWithTheConnection() async {
-        let microphones = Microphones()
-        let microphone = ConnectionMicrophone(isHardMuted: false, session: session, backend: microphones)
+        let device = ScriptedMicrophone()
+        let microphone = ConnectionMicrophone(isHardMuted: false, session: session, backend: device)
         await audioQueueTurn()
-        #expect(microphones.journal.entries.isEmpty && !microphone.isOpen)
+        #expect(device.journal.entries.isEmpty && !microphone.isOpen)
         let track = RecordingTrack()
         let local = stream(track)
         microphone.open(for: local)
         await audioQueueTurn()
         #expect(microphone.isOpen)
-        microphones.speak()
+        device.speak()
         #expect(track.journal.entries.contains { $0.hasPrefix("sound") })
         microphone.close()
         await audioQueueTurn()
-        #expect(microphones.journal.entries == ["start processed", "stop"] && !microphone.isOpen)
+        #expect(device.journal.entries == ["open", "closing", "closed"] && !microphone.isOpen)
     }
 
     // api 2.9: the device itself, synchronously, and as often as one likes.
     @Test func hardMuteClosesAndOpensTheDevice() async {
-        let microphones = Microphones()
-        let microphone = ConnectionMicrophone(isHardMuted: false, session: session, backend: microphones)
+        let device = ScriptedMicrophone()
+        let microphone = ConnectionMicrophone(isHardMuted: false, session: session, backend: device)
         let local = stream(RecordingTrack())
         microphone.open(for: local)
         await audioQueueTurn()
@@ -72,36 +40,36 @@ private final class Microphones: MicrophoneBackend {
             #expect(microphone.setHardMute(isMuted) == nil)
             #expect(microphone.isOpen == !isMuted)
         }
-        #expect(microphones.journal.entries == ["start processed", "stop", "start processed", "stop"])
+        #expect(device.journal.entries == ["open", "closing", "closed", "open", "closing", "closed"])
         microphone.close()
     }
 
     // api 3.12: with initialMicrophoneEnabled = false nothing is captured until it is asked for.
     @Test func aMutedStartOpensNothing() async {
-        let microphones = Microphones()
-        let microphone = ConnectionMicrophone(isHardMuted: true, session: session, backend: microphones)
+        let device = ScriptedMicrophone()
+        let microphone = ConnectionMicrophone(isHardMuted: true, session: session, backend: device)
         let local = stream(RecordingTrack())
         microphone.open(for: local)
         await audioQueueTurn()
-        #expect(microphones.journal.entries.isEmpty)
+        #expect(device.journal.entries.isEmpty)
         #expect(microphone.setHardMute(false) == nil)
-        #expect(microphones.journal.entries == ["start processed"])
+        #expect(device.journal.entries == ["open"])
         microphone.close()
         await audioQueueTurn()
     }
 
     @Test func refusalsHaveTheDocumentedTexts() async {
-        let microphones = Microphones()
-        let microphone = ConnectionMicrophone(isHardMuted: true, session: session, backend: microphones)
+        let device = ScriptedMicrophone()
+        let microphone = ConnectionMicrophone(isHardMuted: true, session: session, backend: device)
         let local = stream(RecordingTrack())
         microphone.open(for: local)
         await audioQueueTurn()
-        microphones.refuses.write(true)
+        device.failsToStart.write(true)
         #expect(
             text(microphone.setHardMute(false))
                 == "MediaChannel error (AudioDeviceModuleWrapper::setAudioHardMute failed)")
         // It is still muted: what changes elsewhere does not open it.
-        microphones.refuses.write(false)
+        device.failsToStart.write(false)
         session.useManualAudio = true
         session.isAudioEnabled = true
         await audioQueueTurn()
@@ -109,14 +77,14 @@ private final class Microphones: MicrophoneBackend {
         #expect(microphone.setHardMute(false) == nil && microphone.isOpen)
         microphone.close()
         let fixed = ConnectionMicrophone(
-            isHardMuted: false, session: session, backend: Microphones(isControllable: false))
+            isHardMuted: false, session: session, backend: ScriptedMicrophone(isControllable: false))
         #expect(text(fixed.setHardMute(true)) == "MediaChannel error (setAudioHardMute is not supported)")
     }
 
     // api 2.1, 4.2: manual audio and the category decide.
     @Test func theAudioSessionDecidesAboutTheDevice() async throws {
-        let microphones = Microphones()
-        let microphone = ConnectionMicrophone(isHardMuted: false, session: session, backend: microphones)
+        let device = ScriptedMicrophone()
+        let microphone = ConnectionMicrophone(isHardMuted: false, session: session, backend: device)
         let local = stream(RecordingTrack())
         session.useManualAudio = true
         microphone.open(for: local)
@@ -147,13 +115,13 @@ private final class Microphones: MicrophoneBackend {
         #expect(try processes { _ in })
         #expect(try !processes { $0.bypassVoiceProcessing = true })
         #expect(try !processes { $0.audioStereoOutputEnabled = true })
-        let microphones = Microphones()
+        let device = ScriptedMicrophone()
         let microphone = ConnectionMicrophone(
-            isHardMuted: false, processesVoice: false, session: session, backend: microphones)
+            isHardMuted: false, processesVoice: false, session: session, backend: device)
         let local = stream(RecordingTrack())
         microphone.open(for: local)
         await audioQueueTurn()
-        #expect(microphones.journal.entries == ["start plain"])
+        #expect(device.journal.entries == ["open plain"])
         microphone.close()
     }
 

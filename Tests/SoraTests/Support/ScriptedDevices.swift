@@ -107,7 +107,10 @@ final class ScriptedMicrophone: MicrophoneBackend {
     let failsToStart = Locked(false)
     /// Holds a stop back until it is signalled.
     let stopGate = Locked<DispatchSemaphore?>(nil)
-    let isControllable = true
+    let isControllable: Bool
+    private let listener = Locked<(@Sendable (AudioChunk) -> Void)?>(nil)
+
+    init(isControllable: Bool = true) { self.isControllable = isControllable }
 
     func start(
         processesVoice: Bool, onSound: @escaping @Sendable (AudioChunk) -> Void
@@ -116,9 +119,14 @@ final class ScriptedMicrophone: MicrophoneBackend {
             journal.add("refuse")
             throw NSError(domain: "microphone", code: 1)
         }
-        journal.add("open")
+        journal.add(processesVoice ? "open" : "open plain")
+        listener.write(onSound)
         return Capture(self)
     }
+
+    /// Lets the connection hear something.
+    func speak() { listener.read()?(AudioChunk(samples: [1, 2], sampleRate: 48_000, channels: 1)) }
+
     private final class Capture: MicrophoneCapture {
         private let microphone: ScriptedMicrophone
         init(_ microphone: ScriptedMicrophone) { self.microphone = microphone }
