@@ -329,27 +329,4 @@ extension SoraServer {
             return (response.head.status, (try? JSONValue(parsing: response.body)) ?? .null)
         }
     }
-
-    /// Waits for an event with a bound.
-    func event(_ kind: ServerEvent.Kind, count: Int = 1, within limit: Duration = .seconds(30)) async -> Bool {
-        let clock = ContinuousClock()
-        let end = clock.now + limit
-        let stream = events()
-        if recordedEvents.count(where: { $0.kind == kind }) >= count { return true }
-        return await withTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                for await _ in stream where self.recordedEvents.count(where: { $0.kind == kind }) >= count {
-                    return true
-                }
-                return false
-            }
-            group.addTask {
-                try? await Task.sleep(until: end, clock: clock)
-                return false
-            }
-            let first = await group.next() ?? false
-            group.cancelAll()
-            return first
-        }
-    }
 }

@@ -336,7 +336,7 @@ import Testing
             _ = try await server.call("Sora_20151104.DisconnectChannel", ["channel_id": "sora"])
             _ = await clients[0].closed()
             _ = await clients[1].closed()
-            #expect(await server.event(.left, count: 2))
+            #expect(await server.waitForEvent(.left, count: 2) != nil)
             report = try await server.call("Sora_20171010.GetStatsReport").json.objectValue
             #expect(report?["total_connection_destroyed"] == 2)
             #expect(report?["total_ongoing_connections"] == 0)

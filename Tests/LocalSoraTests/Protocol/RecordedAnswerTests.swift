@@ -5,7 +5,7 @@ import SoraSDP
 import SoraWire
 import Testing
 
-/// Every recorded `answer` and `re-answer` is accepted ("What must hold", line 2).
+/// Every recorded `answer` and `re-answer` of real clients is accepted.
 ///
 /// A recorded answer belongs to the offer that it was made for. Here it answers ours: mids, payload types and
 /// extension ids are translated by section, codec and URI; everything else stays as the client wrote it.
