@@ -82,7 +82,6 @@ import Testing
         }
         #expect(throws: RTPError.self) { try VP8PayloadDescriptor(parsing: [0x10, 0], in: 5..<9) }
     }
-
 }
 
 @Suite struct OpusTests {
