@@ -39,7 +39,7 @@ test-no-media: ## the package without the Media trait
 	@scripts/setup.sh build
 	@scripts/test.sh no-media
 
-test-deep: ## thread and address sanitizers, longer fuzzing
+test-deep: ## every unit test under the address, leak and thread sanitizers
 	@scripts/setup.sh test
 	@$(TEST_ENV) scripts/test.sh deep
 

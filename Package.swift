@@ -56,9 +56,11 @@ let modules: [Module] = [
     // Floor 0: bytes, time, C.
     Module(name: "CLinux", kind: .cLibrary, hasTests: false),
     Module(name: "CDtlsTestClock", kind: .cLibrary, hasTests: false),
+    Module(name: "CLiveObjects", kind: .cLibrary, hasTests: false),
     Module(name: "SoraWire"),
+    Module(name: "SoraLocking"),
     Module(name: "SoraCrypto", uses: ["COpenSSL"]),
-    Module(name: "SoraFrames", uses: ["SoraWire"]),
+    Module(name: "SoraFrames", uses: ["SoraLocking", "SoraWire"]),
     Module(name: "SoraWebM", uses: ["SoraWire"], hasTests: false),  // tested by those who write files
     // Floor 1: protocol layers, sans-IO.
     Module(name: "SoraEmulator", uses: ["SoraWire"]),
@@ -71,7 +73,9 @@ let modules: [Module] = [
         testUses: ["CSRTP", "CDtlsTestClock"]),
     Module(name: "SoraHTTP", uses: ["SoraWire", "SoraCrypto"]),
     Module(name: "SoraMessages", uses: ["SoraWire", "CZlib"], testUses: ["CDtlsTestClock"]),
-    Module(name: "SoraNetwork", uses: ["SoraWire", "SoraCrypto", "CLinux", "COpenSSL"], testUses: ["SoraHTTP"]),
+    Module(
+        name: "SoraNetwork", uses: ["SoraLocking", "SoraWire", "SoraCrypto", "CLinux", "COpenSSL"],
+        testUses: ["SoraHTTP"]),
     // Floor 2: whole connections, sans-IO.
     Module(
         name: "SoraPeer",
@@ -82,25 +86,26 @@ let modules: [Module] = [
         uses: ["SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP"],
         testUses: ["SoraEmulator", "SoraSecureTransport", "LocalSora"]),
     Module(
-        name: "SoraMedia", uses: ["SoraWire", "SoraPeer", "SoraFrames", "SoraRTP", "SoraSDP", "SoraWebM"],
+        name: "SoraMedia",
+        uses: ["SoraLocking", "SoraWire", "SoraPeer", "SoraFrames", "SoraRTP", "SoraSDP", "SoraWebM"],
         testUses: ["SoraCodecs", "SoraDevices", "SoraICE", "SoraSecureTransport", "SoraEmulator"]),
     Module(
         name: "SoraCodecs", uses: ["SoraWire", "SoraFrames"],
         usesForMedia: ["CVPX", "CAOM", "CDav1d", "COpenH264", "COpus", "CYUV"]),
     Module(
-        name: "SoraDevices", uses: ["SoraWire", "SoraFrames", "SoraWebM", "CZlib"],
+        name: "SoraDevices", uses: ["SoraLocking", "SoraWire", "SoraFrames", "SoraWebM", "CZlib"],
         usesForMedia: ["CGStreamer", "CPulse", "CSDL2", "CYUV"], testUses: ["SoraCodecs"]),
     // Floor 3: products.
     Module(
         name: "LocalSora",
         uses: [
-            "SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraEmulator",
+            "SoraLocking", "SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraEmulator",
             "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP", "SoraSecureTransport", "SoraCrypto", "SoraWebM",
         ]),
     Module(
         name: "Sora",
         uses: [
-            "SoraWire", "SoraClient", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraMedia",
+            "SoraLocking", "SoraWire", "SoraClient", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraMedia",
             "SoraFrames", "SoraRTP", "SoraICE", "SoraSDP", "SoraSCTP", "SoraSecureTransport", "SoraCodecs",
             "SoraDevices",
         ],
@@ -116,33 +121,40 @@ let modules: [Module] = [
     Module(
         name: "SoraLoad",
         uses: [
-            "SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraSDP", "SoraICE", "SoraRTP",
+            "SoraLocking", "SoraWire", "SoraPeer", "SoraMessages", "SoraHTTP", "SoraNetwork", "SoraSDP", "SoraICE",
+            "SoraRTP",
             "SoraSCTP", "SoraSecureTransport",
         ], testUses: ["LocalSora"]),
     // Floor 4: the command.
     Module(
         name: "SoraCLI",
         uses: [
-            "Sora", "LocalSora", "SoraDiagnostics", "SoraLoad", "SoraDevices", "SoraFrames", "SoraMessages",
-            "SoraNetwork",
+            "SoraLocking", "Sora", "LocalSora", "SoraDiagnostics", "SoraLoad", "SoraDevices", "SoraFrames",
+            "SoraMessages", "SoraNetwork",
         ], kind: .executable),
     Module(
         name: "SoraBenchmarks",
         uses: [
             "SoraWire", "SoraPeer", "SoraNetwork", "SoraHTTP", "SoraMessages", "SoraSCTP", "SoraRTP", "SoraICE",
-            "SoraSDP", "SoraSecureTransport", "SoraLoad", "LocalSora", "Sora",
+            "SoraSDP", "SoraSecureTransport", "SoraLoad", "SoraLocking", "LocalSora", "Sora",
         ], kind: .executable, hasTests: false),
     Module(
-        name: "TestSupport", uses: ["SoraWire", "SoraEmulator", "SoraFrames", "CDtlsTestClock"], kind: .support,
+        name: "TestSupport",
+        uses: ["SoraWire", "SoraLocking", "SoraEmulator", "SoraFrames", "CDtlsTestClock", "CLiveObjects"],
+        kind: .support,
         hasTests: false),
 ]
 
-let swiftSettings: [SwiftSetting] = [
-    .swiftLanguageMode(.v6),
-    .define("Media", .when(traits: ["Media"])),
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-]
+/// SORA_SANITIZER=thread goes with `--sanitize=thread`: locks become ones that the sanitizer sees; see `Locked`.
+let sanitizerSettings: [SwiftSetting] =
+    Context.environment["SORA_SANITIZER"] == "thread" ? [.define("ThreadSanitizer")] : []
+let swiftSettings: [SwiftSetting] =
+    sanitizerSettings + [
+        .swiftLanguageMode(.v6),
+        .define("Media", .when(traits: ["Media"])),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+    ]
 let cSettings: [CSetting] = [.define("MEDIA", .when(traits: ["Media"]))]
 
 func dependencies(_ module: Module) -> [Target.Dependency] {
@@ -154,7 +166,7 @@ func path(_ module: Module) -> String {
     switch module.name {
     case "TestSupport": "Tests/TestSupport"
     case "SoraBenchmarks": "Benchmarks/SoraBenchmarks"
-    case "CDtlsTestClock": "Tests/CDtlsTestClock"
+    case "CDtlsTestClock", "CLiveObjects": "Tests/\(module.name)"
     default: "Sources/\(module.name)"
     }
 }
@@ -179,7 +191,7 @@ let kept =
         from: only.union(only.contains("Interop") ? ["LocalSora", "Sora", "SoraCLI"] : [])
             .union(only.contains("Examples") ? ["LocalSora", "Sora"] : [])
     )
-    .union(["TestSupport", "SoraEmulator", "SoraWire", "CDtlsTestClock"])
+    .union(["TestSupport", "SoraEmulator", "SoraLocking", "SoraWire", "CDtlsTestClock", "CLiveObjects"])
 
 var targets: [Target] = systemLibraries.filter { kept.contains($0.name) }
 for module in modules where kept.contains(module.name) {
@@ -228,7 +240,8 @@ if only.isEmpty || only.contains("Interop") {
         .testTarget(
             name: "InteropTests",
             dependencies: [
-                "LocalSora", "Sora", "SoraICE", "SoraWire", "SoraNetwork", "SoraCrypto", "SoraFrames", "TestSupport",
+                "LocalSora", "Sora", "SoraICE", "SoraWire", "SoraLocking", "SoraNetwork", "SoraCrypto", "SoraFrames",
+                "TestSupport",
             ],
             path: "Tests/InteropTests", swiftSettings: swiftSettings))
 }

@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-import Synchronization
+import SoraLocking
 
 /// Ctrl-C and SIGTERM: the first ends the command in order, the second at once.
 enum Interruption {
@@ -10,7 +10,7 @@ enum Interruption {
         var handlers: [@Sendable () -> Void] = []
         var count = 0
     }
-    private static let state = Mutex(State())
+    private static let state = Locked(State())
 
     /// Starts listening. Called before the job begins; repeated calls do nothing.
     static func listen() {

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import SoraLocking
 
 /// Reads lines from another process as they come; those that are JSON objects are kept as such.
 final class JSONLines: Sendable {
@@ -8,7 +8,7 @@ final class JSONLines: Sendable {
         var objects: [[String: Any]] = []
         var text = ""
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     init(_ handle: FileHandle) {
         Thread.detachNewThread { [weak self] in

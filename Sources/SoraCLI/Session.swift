@@ -1,6 +1,6 @@
 import Foundation
 import Sora
-import Synchronization
+import SoraLocking
 
 /// One connection of a command, from connecting to its end.
 final class Session: Sendable {
@@ -19,7 +19,7 @@ final class Session: Sendable {
     }
 
     let channel: MediaChannelBox
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     private init(channel: MediaChannelBox) { self.channel = channel }
 
@@ -79,7 +79,7 @@ final class Session: Sendable {
             var labels: [String] = []
             var ending: Ending?
         }
-        private let state = Mutex(State())
+        private let state = Locked(State())
 
         func opened(_ label: String) {
             let session = state.withLock { state -> Session? in

@@ -1,6 +1,6 @@
 import Foundation
 import Sora
-import Synchronization
+import SoraLocking
 
 /// Counters of a connection's media, read from its statistics, for progress lines and JSON output.
 enum StreamReport {
@@ -99,7 +99,7 @@ struct StreamBox: @unchecked Sendable {
 
 /// Counts frames on any thread.
 final class FrameCounter: Sendable {
-    private let count = Mutex(0)
+    private let count = Locked(0)
     func video() { count.withLock { $0 += 1 } }
     var videoCount: Int { count.withLock { $0 } }
 }

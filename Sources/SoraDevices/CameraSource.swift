@@ -2,6 +2,7 @@
 import CGStreamer
 import Dispatch
 import SoraFrames
+import SoraLocking
 import Synchronization
 
 /// A camera, in one format.
@@ -12,7 +13,7 @@ package final class CameraSource: MediaSource {
     package let format: CameraFormat
     package let framerate: Double
     private let live: LivePipeline
-    private let monitor = Mutex<DeviceMonitor?>(nil)
+    private let monitor = Locked<DeviceMonitor?>(nil)
 
     package var hasVideo: Bool { true }
     package var hasAudio: Bool { false }
@@ -88,7 +89,7 @@ final class LivePipeline: Sendable {
         var isBusy = false
         var gate: Gate?
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
     /// A device that gives nothing for so long does not work.
     private static let patience = 5
 
@@ -107,7 +108,7 @@ final class LivePipeline: Sendable {
             let gate = Gate(sink)
             let first = DispatchSemaphore(value: 0)
             let isFirst = Atomic<Bool>(true)
-            let problem = Mutex<String?>(nil)
+            let problem = Locked<String?>(nil)
             @Sendable func note() {
                 if isFirst.exchange(false, ordering: .acquiringAndReleasing) { first.signal() }
             }

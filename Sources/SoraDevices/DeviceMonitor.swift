@@ -1,7 +1,7 @@
 #if Media
 import CGStreamer
 import SoraFrames
-import Synchronization
+import SoraLocking
 
 /// Lists the machine's cameras, microphones and speakers, and reports when they come, go or change.
 ///
@@ -22,7 +22,7 @@ package final class DeviceMonitor: Sendable {
             subscriptions = (nil, nil)
             return
         }
-        let last = Mutex(Self.devices(kinds))
+        let last = Locked(Self.devices(kinds))
         let check: @Sendable () -> Void = {
             // The lock keeps the calls of two services' threads apart, and in order.
             last.withLock { last in
@@ -71,7 +71,7 @@ final class ChangeList: Sendable {
         var all: [Int: @Sendable () -> Void] = [:]
     }
     /// Held while subscribers are called, so that `unsubscribe` waits for a call on its way.
-    private let subscribers = Mutex(Subscribers())
+    private let subscribers = Locked(Subscribers())
 
     func subscribe(_ body: @escaping @Sendable () -> Void) -> Int {
         subscribers.withLock {
@@ -93,7 +93,7 @@ final class CameraServer: @unchecked Sendable {
     private let pointer: UnsafeMutablePointer<GstDeviceMonitor>
     private let bus: UnsafeMutablePointer<GstBus>
 
-    private static let shared = Mutex<CameraServer?>(nil)
+    private static let shared = Locked<CameraServer?>(nil)
 
     /// Nil when there is no service that knows cameras; asked again each time.
     static func current(connects: Bool = true) -> CameraServer? {

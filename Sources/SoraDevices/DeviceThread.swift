@@ -1,12 +1,12 @@
 import Glibc
-import Synchronization
+import SoraLocking
 
 /// A thread for work that blocks: waiting for a bus, for the next frame's time, for a device.
 ///
 /// It runs `body` once. `join` waits until that is done; called on the thread itself it returns at once.
 package final class DeviceThread: Sendable {
     private enum Phase { case running(pthread_t), joining, joined }
-    private let phase: Mutex<Phase>
+    private let phase: Locked<Phase>
 
     /// Nil when the system gives no thread.
     package init?(_ body: @escaping @Sendable () -> Void) {
@@ -24,7 +24,7 @@ package final class DeviceThread: Sendable {
             box.release()
             return nil
         }
-        phase = Mutex(.running(thread))
+        phase = Locked(.running(thread))
     }
 
     deinit {

@@ -2,7 +2,7 @@
 import CGStreamer
 import Glibc
 import SoraFrames
-import Synchronization
+import SoraLocking
 
 /// GStreamer, started once per process.
 enum GStreamer {
@@ -71,7 +71,7 @@ final class GStreamerPipeline: @unchecked Sendable {
 
     let element: UnsafeMutablePointer<GstElement>
     private let bus: UnsafeMutablePointer<GstBus>
-    private let thread = Mutex<DeviceThread?>(nil)
+    private let thread = Locked<DeviceThread?>(nil)
     private let isClosed = Flag()
 
     /// From a description in gst-launch syntax.

@@ -2,7 +2,7 @@
 import CGStreamer
 import Glibc
 import SoraFrames
-import Synchronization
+import SoraLocking
 
 /// Any media file as a camera and a microphone, at real pace.
 ///
@@ -38,7 +38,7 @@ package final class MediaFileSource: MediaSource {
         var graph: Graph?
         var isRunning = false
     }
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
     /// Opens the file and finds out what is in it. Takes as long as decoding the first frames, at most ten seconds.
     package init(path: String, options: Options = Options()) throws(DeviceError) {
@@ -49,7 +49,7 @@ package final class MediaFileSource: MediaSource {
         hasAudio = graph.hasAudio
         videoSize = graph.videoSize
         duration = graph.duration
-        state = Mutex(State(graph: graph))
+        state = Locked(State(graph: graph))
     }
 
     deinit { stop() }
@@ -222,7 +222,7 @@ private final class BranchBuilder: @unchecked Sendable {
     }
     private let pipeline: UnsafeMutablePointer<GstElement>
     private let options: MediaFileSource.Options
-    private let state = Mutex(Found())
+    private let state = Locked(Found())
 
     init(pipeline: UnsafeMutablePointer<GstElement>, options: MediaFileSource.Options) {
         self.pipeline = pipeline
@@ -299,9 +299,9 @@ private final class BranchBuilder: @unchecked Sendable {
 
 /// Keeps the calls of several threads to one sink apart, and lets nothing through after the end.
 final class Gate: Sendable {
-    private let sink: Mutex<(@Sendable (MediaSourceEvent) -> Void)?>
+    private let sink: Locked<(@Sendable (MediaSourceEvent) -> Void)?>
 
-    init(_ sink: @escaping @Sendable (MediaSourceEvent) -> Void) { self.sink = Mutex(sink) }
+    init(_ sink: @escaping @Sendable (MediaSourceEvent) -> Void) { self.sink = Locked(sink) }
 
     func deliver(_ event: MediaSourceEvent) { sink.withLock { $0?(event) } }
 

@@ -1,7 +1,7 @@
 #if Media
 import CGStreamer
 import SoraFrames
-import Synchronization
+import SoraLocking
 
 /// PulseAudio opens streams late, and then plays to nowhere: a missing server and a wrong name are found out before.
 private func requireDevice(_ kind: MediaDevice.Kind, _ id: String?) throws(DeviceError) {
@@ -65,7 +65,7 @@ package final class MicrophoneSource: MediaSource {
         let hasProbe = SpeakerSink.probe.withLock { $0 > 0 }
         let voice = try processing?.description(hasProbe: hasProbe) ?? ""
         let channels = channels
-        let packer = Mutex(AudioPacker(samplesPerPacket: 480, sampleRate: 48_000, channels: channels))
+        let packer = Locked(AudioPacker(samplesPerPacket: 480, sampleRate: 48_000, channels: channels))
         let whole: @Sendable (MediaSourceEvent) -> Void = { event in
             guard case .audio(let frame) = event else { return sink(event) }
             let packets = packer.withLock { packer in
@@ -98,7 +98,7 @@ package final class SpeakerSink: AudioSink {
     package let feedsEchoCancellation: Bool
     static let probeName = "sora-echo-probe"
     /// Running speakers that feed the cancellation: 0 or 1.
-    static let probe = Mutex(0)
+    static let probe = Locked(0)
     private struct State {
         var pipeline: GStreamerPipeline?
         var source: GStreamerElement?
@@ -107,7 +107,7 @@ package final class SpeakerSink: AudioSink {
         var dropped = 0
         var played = 0
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let onFailure: (@Sendable (DeviceError) -> Void)?
     /// Bytes of 200 ms of stereo.
     private static let mostWaiting: UInt64 = 48_000 / 5 * 4

@@ -2,6 +2,7 @@
 import CPulse
 import Dispatch
 import SoraFrames
+import SoraLocking
 import Synchronization
 
 /// What the sound server (PulseAudio, or PipeWire in its place) says about microphones and speakers.
@@ -12,7 +13,7 @@ final class SoundServer: @unchecked Sendable {
     // Sendable is proven: `loop` and `context` never change and are used under the loop's lock or on its thread;
     // everything else stands behind a lock of ours.
     static let changes = ChangeList()
-    private static let shared = Mutex<SoundServer?>(nil)
+    private static let shared = Locked<SoundServer?>(nil)
 
     private struct State {
         var isAlive = false
@@ -27,7 +28,7 @@ final class SoundServer: @unchecked Sendable {
         var isLooking = false
         var mustLookAgain = false
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let loop: OpaquePointer
     private let context: OpaquePointer
     private let settled = DispatchSemaphore(value: 0)

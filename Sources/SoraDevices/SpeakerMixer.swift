@@ -1,6 +1,6 @@
 #if Media
 import SoraFrames
-import Synchronization
+import SoraLocking
 
 /// Several streams of sound on one speaker, so that all of them can be taken out of the microphone's echo.
 ///
@@ -13,7 +13,7 @@ package final class SpeakerMixer: Sendable {
             var samples: [Int16] = []
             var converter = AudioConverter(sampleRate: 48_000, channels: 2)
         }
-        fileprivate let buffer = Mutex(Buffer())
+        fileprivate let buffer = Locked(Buffer())
         private let id: Int
         private let mixer: SpeakerMixer
 
@@ -43,7 +43,7 @@ package final class SpeakerMixer: Sendable {
         var thread: DeviceThread?
         var isStopped = Flag()
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let speaker: SpeakerSink
 
     package init(

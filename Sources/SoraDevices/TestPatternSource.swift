@@ -1,4 +1,5 @@
 import SoraFrames
+import SoraLocking
 import Synchronization
 
 /// `TestPattern` and `TestTone` as a camera and a microphone, at real pace.
@@ -8,7 +9,7 @@ import Synchronization
 package final class TestPatternSource: MediaSource {
     package let pattern: TestPattern?
     package let tone: TestTone?
-    private let state = Mutex<(thread: DeviceThread, isStopped: Flag)?>(nil)
+    private let state = Locked<(thread: DeviceThread, isStopped: Flag)?>(nil)
 
     /// Pass nil for what is not wanted.
     package init(pattern: TestPattern? = TestPattern(width: 640, height: 360), tone: TestTone? = TestTone()) {

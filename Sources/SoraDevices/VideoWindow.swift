@@ -4,7 +4,7 @@ import CYUV
 import Dispatch
 import Glibc
 import SoraFrames
-import Synchronization
+import SoraLocking
 
 /// A window that shows pictures, on X11 or Wayland.
 ///
@@ -42,7 +42,7 @@ package final class VideoWindow: VideoSink {
         var drawnFrames = 0
         var onEvent: (@Sendable (Event) -> Void)?
     }
-    let state: Mutex<State>
+    let state: Locked<State>
     let options: Options
 
     /// Whether a window can be opened: there is an X11 or Wayland display.
@@ -53,7 +53,7 @@ package final class VideoWindow: VideoSink {
         _ options: Options = Options(), onEvent: (@Sendable (Event) -> Void)? = nil
     ) throws(DeviceError) {
         self.options = options
-        state = Mutex(
+        state = Locked(
             State(
                 size: (min(max(options.width, 1), 16_384), min(max(options.height, 1), 16_384)),
                 contentMode: options.contentMode, isMirrored: options.isMirrored, title: options.title,
@@ -117,7 +117,7 @@ final class WindowThread: Sendable {
         var opening: [VideoWindow] = []
     }
     private static let shared = WindowThread()
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// Starts the thread if it does not run. Throws when there is no display.
     static func require() throws(DeviceError) -> WindowThread {

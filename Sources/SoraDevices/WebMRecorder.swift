@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import SoraFrames
+import SoraLocking
 import SoraWebM
 import Synchronization
 
@@ -30,7 +31,7 @@ package final class WebMRecorder: EncodedSink {
         var lastRequest: Int64?
     }
     /// Only `queue` uses this; the lock is for the final summary.
-    private let state: Mutex<State>
+    private let state: Locked<State>
     private let queue = DispatchQueue(label: "sora.recorder")
     /// Bytes handed in and not yet written.
     private let waiting = Atomic<Int>(0)
@@ -52,7 +53,7 @@ package final class WebMRecorder: EncodedSink {
         self.audioChannels = audioChannels
         self.onKeyFrameNeeded = onKeyFrameNeeded
         self.onFailure = onFailure
-        state = Mutex(
+        state = Locked(
             State(
                 writer: MatroskaWriter(application: "Sora for Swift"), summary: Summary(path: path),
                 descriptor: descriptor))

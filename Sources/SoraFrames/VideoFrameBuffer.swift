@@ -1,4 +1,4 @@
-import Synchronization
+import SoraLocking
 
 /// Where the three planes of an 8-bit I420 picture are, for reading.
 ///
@@ -175,7 +175,7 @@ package final class VideoFrameBufferPool: Sendable {
         // Addresses, because pointers are not Sendable; each is owned by exactly one holder.
         var free: [UInt] = []
     }
-    private let blocks = Mutex(Blocks())
+    private let blocks = Locked(Blocks())
     private let capacity: Int
 
     package init(capacity: Int = 8) { self.capacity = capacity }

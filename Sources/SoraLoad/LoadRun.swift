@@ -1,8 +1,8 @@
+import SoraLocking
 import SoraMessages
 import SoraNetwork
 import SoraSecureTransport
 import SoraWire
-import Synchronization
 
 /// Carries out a ``LoadPlan``: connects, sends, counts, leaves.
 package final class LoadRun: Sendable {
@@ -17,7 +17,7 @@ package final class LoadRun: Sendable {
         var connecting = LatencyHistogram()
         var lastConnect: Instant?
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     package init(_ plan: LoadPlan) throws {
         self.plan = plan

@@ -1,5 +1,5 @@
 import SoraFrames
-import Synchronization
+import SoraLocking
 
 /// What comes out of the audio encoder, with how loud it was.
 struct EncodedSound: Sendable {
@@ -18,7 +18,7 @@ final class AudioEncoding: Sendable {
         var dropped: UInt64 = 0
         var isClosed = false
     }
-    private let control = Mutex(Control())
+    private let control = Locked(Control())
     private let worker: Worker
     let output: Mailbox<EncodedSound>
 

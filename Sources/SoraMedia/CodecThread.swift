@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import SoraLocking
 import Synchronization
 
 /// One of the process's threads for coding. Runs work in the order in which it is handed in.
@@ -15,7 +16,7 @@ package final class CodecThread: SerialExecutor {
         var work: [Work] = []
         var start = 0
     }
-    private let queue = Mutex(Queue())
+    private let queue = Locked(Queue())
     private let available = DispatchSemaphore(value: 0)
     private let identity = Atomic<UInt>(0)
 
@@ -88,7 +89,7 @@ package final class CodecThread: SerialExecutor {
 
 /// Things that other threads leave for a loop, which is woken when the first one comes.
 package final class Mailbox<Element: Sendable>: Sendable {
-    private let contents = Mutex<[Element]>([])
+    private let contents = Locked<[Element]>([])
     private let wake: @Sendable () -> Void
     private let limit: Int
 

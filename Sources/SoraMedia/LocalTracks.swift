@@ -1,6 +1,6 @@
 import SoraFrames
+import SoraLocking
 import SoraWire
-import Synchronization
 
 /// Where pictures to be sent go in. Any thread may send; lives as long as the application's stream, over redirects.
 package final class LocalVideo: Sendable {
@@ -10,7 +10,7 @@ package final class LocalVideo: Sendable {
         var black: VideoFrameBuffer?
         var clock = SourceClock()
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     package init() {}
 
@@ -48,7 +48,7 @@ package final class LocalAudio: Sendable {
         var taps: [Int: @Sendable (AudioFrame) -> Void] = [:]
         var nextTap = 0
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     package init() {}
 

@@ -1,4 +1,5 @@
 import SoraFrames
+import SoraLocking
 import SoraPeer
 import SoraRTP
 import SoraSDP
@@ -27,7 +28,7 @@ package final class RemoteAudio: Sendable {
         var volume = 1.0
         var statistics = Statistics()
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let wake: @Sendable () -> Void
 
     init(wake: @escaping @Sendable () -> Void) { self.wake = wake }

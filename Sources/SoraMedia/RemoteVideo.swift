@@ -1,9 +1,9 @@
 import SoraFrames
+import SoraLocking
 import SoraPeer
 import SoraRTP
 import SoraSDP
 import SoraWire
-import Synchronization
 
 /// Pictures of a remote track, for any thread: who wants them raw, who wants them coded.
 ///
@@ -31,7 +31,7 @@ package final class RemoteVideo: Sendable {
         var isNewcomerWaiting = false
         var statistics = Statistics()
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let wake: @Sendable () -> Void
 
     init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
@@ -255,7 +255,7 @@ final class VideoDecoding: Sendable {
         var wantsKeyFrame = false
         var isClosed = false
     }
-    private let control = Mutex(Control())
+    private let control = Locked(Control())
     private let port: RemoteVideo
     private let worker: Worker
     private let wake: @Sendable () -> Void

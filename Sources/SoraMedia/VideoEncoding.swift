@@ -1,6 +1,6 @@
 import SoraFrames
+import SoraLocking
 import SoraWire
-import Synchronization
 
 /// What one layer of an outgoing picture is to become.
 struct VideoLayerSettings: Sendable, Equatable {
@@ -55,12 +55,12 @@ final class VideoEncoding: Sendable {
         var counters = Counters()
         var isClosed = false
     }
-    private let control: Mutex<Control>
+    private let control: Locked<Control>
     private let worker: Worker
     let output: Mailbox<EncodedLayer>
 
     init(_ settings: Settings, codecs: any CodecFactory, wake: @escaping @Sendable () -> Void) {
-        control = Mutex(
+        control = Locked(
             Control(
                 settings: settings, targets: settings.layers.map { $0.isActive ? $0.maximumBitrate ?? 500_000 : 0 },
                 wantsKeyFrame: settings.layers.map { _ in true }))

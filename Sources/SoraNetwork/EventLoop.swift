@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
+import SoraLocking
 import SoraWire
-import Synchronization
 
 /// One thread that waits for sockets and timers with epoll and runs everything that belongs to it:
 /// socket handlers, timer handlers, closures from other threads, and the jobs of actors whose
@@ -58,7 +58,7 @@ package final class EventLoop: SerialExecutor, @unchecked Sendable {
     private let epoll: Int32
     private let wakeUp: Int32
     private let shared = Locked(Shared())
-    private let thread = Mutex<pthread_t?>(nil)
+    private let thread = Locked<pthread_t?>(nil)
 
     // Loop-confined.
     private var sources: [Int32: (generation: UInt32, source: any LoopSource)] = [:]

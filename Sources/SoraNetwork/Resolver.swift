@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
+import SoraLocking
 import SoraWire
-import Synchronization
 
 /// Resolves host names with the system's resolver (`getaddrinfo`, so /etc/hosts, mDNS and search domains
 /// count), on threads of its own: at most four, which end when nothing is left to do.
@@ -16,7 +16,7 @@ package final class Resolver: Sendable {
         var waiting: [@Sendable () -> Void] = []
         var threads = 0
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let lookup: Lookup
     private static let maximumThreads = 4
 

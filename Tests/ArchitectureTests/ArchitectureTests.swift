@@ -101,6 +101,23 @@ import Testing
         }
     }
 
+    /// A sans-IO machine has one owner; and there is one lock, because the thread sanitizer must see it.
+    @Test func locksAreOfOneKindAndAboveTheMachines() throws {
+        for module in Self.modules.values where module.name.hasPrefix("Sora") || module.name == "LocalSora" {
+            guard module.name != "SoraLocking" else { continue }
+            for file in Self.swiftFiles(of: module.name) {
+                let text = try String(contentsOf: file, encoding: .utf8)
+                let isClean = text.firstMatch(of: #/\b(Mutex[<(]|pthread_mutex_)/#) == nil
+                #expect(isClean, "\(module.name)/\(file.lastPathComponent) has a lock that is not Locked")
+            }
+        }
+        let machines = [
+            "SoraClient", "SoraPeer", "SoraSDP", "SoraICE", "SoraSCTP", "SoraRTP", "SoraSecureTransport", "SoraHTTP",
+            "SoraMessages", "SoraCrypto", "SoraEmulator", "SoraWire",
+        ]
+        for name in machines { #expect(Self.modules[name]?.uses.contains("SoraLocking") == false, "\(name)") }
+    }
+
     @Test func theServerNeverDecodes() {
         let reached = Self.modules["LocalSora"].map { Set($0.uses) } ?? []
         #expect(reached.isDisjoint(with: ["SoraMedia", "SoraCodecs", "SoraDevices", "SoraFrames"]))

@@ -1,5 +1,6 @@
 import Foundation
 import LocalSora
+import SoraLocking
 import Testing
 
 @testable import Sora
@@ -137,7 +138,9 @@ struct NetworkChangeTests {
             let feed = try VideoFeed(one, width: 320, height: 180)
             defer { feed.stop() }
             let screen = try await VideoScreen(other)
-            let plays = try await eventually(within: .seconds(30)) { screen.seen.withLock { $0.numbers.count > 40 } }
+            let plays = try await eventually(within: .seconds(30)) {
+                screen.seen.content.withLock { $0.numbers.count > 40 }
+            }
             #expect(plays)
 
             try Site.down(1)
@@ -150,7 +153,7 @@ struct NetworkChangeTests {
             #expect(try await other.message("#plain") == Data("after".utf8))
             let messages = clock.now - changed
             let resumes = try await eventually(within: .seconds(20), every: .milliseconds(10)) {
-                screen.seen.withLock { $0.latest ?? changed } > changed + .milliseconds(200)
+                screen.seen.content.withLock { $0.latest ?? changed } > changed + .milliseconds(200)
             }
             let pictures = clock.now - changed
             print("interface changed: messages after \(messages), pictures after \(pictures)")

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import SoraLocking
 import Testing
 
 /// A real peer in a process of its own (Tests/Interop/peers), driven by JSON lines.
@@ -41,7 +41,7 @@ final class PeerProcess: Sendable {
     }
 
     let name: String
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let process: Process
     private let input: FileHandle
     private let errorFile: URL

@@ -1,6 +1,6 @@
 import Foundation
 import LocalSora
-import Synchronization
+import SoraLocking
 import Testing
 
 /// A member in the Python SDK, in a process of its own, or in a page of the one browser that the tests share.
@@ -11,7 +11,7 @@ final class ProcessMember: ChannelMember {
     private let kind: PeerKind
     private let name: String
     private let path: Joining.Path
-    private let nextCall = Mutex(0)
+    private let nextCall = Locked(0)
 
     private init(
         _ kind: PeerKind, _ process: PeerProcess, _ name: String, _ connectionID: String, _ path: Joining.Path,
@@ -236,7 +236,7 @@ extension Joining {
 
 /// The browser that all members in Chromium share.
 enum Browser {
-    private static let process = Mutex<PeerProcess?>(nil)
+    private static let process = Locked<PeerProcess?>(nil)
 
     /// Starts it when there is none, or when it has died.
     static func shared() async throws -> PeerProcess {

@@ -1,7 +1,7 @@
 import Foundation
 import LocalSora
+import SoraLocking
 import SoraNetwork
-import Synchronization
 import Testing
 
 import enum SoraFrames.FrameCounter
@@ -129,9 +129,11 @@ struct RelayTests {
             for peer in [one, other] {
                 let screen = try await VideoScreen(peer)
                 let plays = try await eventually(within: .seconds(60)) {
-                    screen.seen.withLock { $0.numbers.count >= 15 && $0.size == CGSize(width: 1280, height: 720) }
+                    screen.seen.content.withLock {
+                        $0.numbers.count >= 15 && $0.size == CGSize(width: 1280, height: 720)
+                    }
                 }
-                let seen = screen.seen.withLock { $0 }
+                let seen = screen.seen.content.withLock { $0 }
                 #expect(plays, "\(seen.frames) frames of \(seen.size), \(seen.numbers.count) readable")
             }
             for feed in feeds { feed.stop() }
@@ -171,8 +173,8 @@ struct RelayTests {
             let feed = try VideoFeed(swift, width: 1280, height: 720)
             defer { feed.stop() }
             let screen = try await VideoScreen(swift)
-            let comes = try await eventually(within: .seconds(60)) { screen.seen.withLock { $0.frames >= 15 } }
-            #expect(comes, "\(screen.seen.withLock { $0.frames }) frames from Python")
+            let comes = try await eventually(within: .seconds(60)) { screen.seen.content.withLock { $0.frames >= 15 } }
+            #expect(comes, "\(screen.seen.content.withLock { $0.frames }) frames from Python")
             let goes = try await eventually(within: .seconds(60)) {
                 try python.send(["do": "media"])
                 let tracks = try await python.next("media").objects("tracks")
@@ -225,7 +227,7 @@ struct RelayTests {
         try await Site.with(transport) { site in
             let peer = try await site.connect("killed") { $0.ignoreDisconnectWebSocket = true }
             try await peer.opened("#plain")
-            let lines = Mutex<[String]>([])
+            let lines = Locked<[String]>([])
             Logger.shared.onOutputHandler = { log in lines.withLock { $0.append(log.message) } }
             defer { Logger.shared.onOutputHandler = nil }
             site.coturn.end()
@@ -361,13 +363,13 @@ final class VideoScreen: Sendable {
         var latest: ContinuousClock.Instant?
     }
     private final class Renderer: VideoRenderer {
-        let seen: Locked<Seen>
-        init(_ seen: Locked<Seen>) { self.seen = seen }
-        func onChange(size: CGSize) { seen.withLock { $0.size = size } }
+        let seen: Shared
+        init(_ seen: Shared) { self.seen = seen }
+        func onChange(size: CGSize) { seen.content.withLock { $0.size = size } }
         func render(videoFrame: VideoFrame?) {
             guard case .native(_, let frame)? = videoFrame else { return }
             let number = FrameCounter.read(from: frame.buffer.toI420().storage)
-            seen.withLock { seen in
+            seen.content.withLock { seen in
                 seen.frames += 1
                 seen.latest = .now
                 if let number { seen.numbers.insert(number) }
@@ -379,11 +381,13 @@ final class VideoScreen: Sendable {
         func onSwitch(video: Bool) {}
         func onSwitch(audio: Bool) {}
     }
-    let seen: Locked<Seen>
+    final class Shared: Sendable {
+        let content = Locked(Seen())
+    }
+    let seen = Shared()
     private let renderer: Transfer<Renderer>
 
     init(_ peer: SwiftPeer) async throws {
-        seen = Locked(Seen())
         renderer = Transfer(Renderer(seen))
         var stream: (any MediaStream)?
         _ = try await eventually(within: .seconds(20)) {

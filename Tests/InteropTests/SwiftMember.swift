@@ -1,6 +1,6 @@
 import Foundation
 import LocalSora
-import Synchronization
+import SoraLocking
 import TestSupport
 import Testing
 
@@ -31,7 +31,7 @@ final class SwiftMember: ChannelMember {
             let id = stream.streamId
             let screen = CountedScreen()
             let sink = stream.addVideoSink { screen.show($0) }
-            state.withLock {
+            state.withLockUnchecked {
                 $0.screens[id] = screen
                 $0.sinks[id] = sink
             }
@@ -198,8 +198,8 @@ final class SwiftMember: ChannelMember {
 
 /// A microphone: 100 pieces of sound a second.
 private final class Voice: Sendable {
-    private let speaking = Mutex(true)
-    private let task = Mutex<Task<Void, Never>?>(nil)
+    private let speaking = Locked(true)
+    private let task = Locked<Task<Void, Never>?>(nil)
 
     var isSpeaking: Bool {
         get { speaking.withLock { $0 } }

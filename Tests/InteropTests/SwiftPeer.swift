@@ -1,7 +1,7 @@
 import Foundation
 import LocalSora
 import Sora
-import Synchronization
+import SoraLocking
 import Testing
 
 /// A connection of the SDK under test, with waiting for what its handlers report.
@@ -19,7 +19,7 @@ final class SwiftPeer: @unchecked Sendable {
         /// Those who wait: each is told of every change.
         var waiters: [UUID: AsyncStream<Void>.Continuation] = [:]
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     private func change(_ body: (inout State) -> Void) {
         let waiters = state.withLock { state in

@@ -1,8 +1,8 @@
 import Foundation
 import SoraCrypto
+import SoraLocking
 import SoraNetwork
 import SoraWire
-import Synchronization
 import Testing
 
 @testable import Sora
@@ -129,7 +129,7 @@ final class TestProxy: Sendable {
     private let seen: Seen
 
     private final class Seen: Sendable {
-        private let list = Mutex<[String]>([])
+        private let list = Locked<[String]>([])
         func withLock<T: Sendable>(_ body: (inout sending [String]) -> sending T) -> T { list.withLock(body) }
         func add(_ target: String) { list.withLock { $0.append(target) } }
     }
@@ -330,7 +330,7 @@ final class Companion: Sendable {
 
 /// What the SDK logs while this object lives.
 final class LogRecord: Sendable {
-    private let lines = Mutex<[String]>([])
+    private let lines = Locked<[String]>([])
 
     init() {
         let lines = WeakLines(self)

@@ -3,10 +3,11 @@ import SoraMessages
 import SoraPeer
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
 /// Random sequences of everything that can happen; the invariants of the machine must hold in each.
-@Suite struct ClientFuzzTests {
+@Suite(.serialized, .leavesNoObjects) struct ClientFuzzTests {
     @Test(arguments: 0..<60)
     func invariantsHoldWhateverHappens(seed: UInt64) {
         var random = RandomSource(seed: seed &* 7919)

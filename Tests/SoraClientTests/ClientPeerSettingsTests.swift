@@ -4,11 +4,12 @@ import SoraPeer
 import SoraSDP
 import SoraSecureTransport
 import SoraWire
+import TestSupport
 import Testing
 
 @testable import SoraClient
 
-@Suite struct ClientPeerSettingsTests {
+@Suite(.serialized, .leavesNoObjects) struct ClientPeerSettingsTests {
     private func configure(_ config: OfferICEConfiguration?) -> (configuration: PeerConfiguration, unusable: [String]) {
         var base = PeerConfiguration(certificate: World.certificates[0])
         base.ice.servers = [

@@ -2,9 +2,10 @@ import SoraClient
 import SoraMessages
 import SoraPeer
 import SoraWire
+import TestSupport
 import Testing
 
-@Suite struct ConnectTests {
+@Suite(.serialized, .leavesNoObjects) struct ConnectTests {
     // api 3.1; LIF27: connect leaves in the turn of the 101.
     @Test func successfulConnectTellsEverythingInOrder() {
         let test = Harness {

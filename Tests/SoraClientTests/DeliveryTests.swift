@@ -2,10 +2,11 @@ import SoraClient
 import SoraMessages
 import SoraPeer
 import SoraWire
+import TestSupport
 import Testing
 
 /// Messages that wait until the application was told of them.
-@Suite struct DeliveryTests {
+@Suite(.serialized, .leavesNoObjects) struct DeliveryTests {
     private func waiting() -> Harness { Harness(change: { $0.waitsForDelivery = true }) }
 
     private func delivered(_ test: Harness) -> [String] {

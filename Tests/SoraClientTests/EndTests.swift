@@ -2,9 +2,10 @@ import SoraClient
 import SoraMessages
 import SoraPeer
 import SoraWire
+import TestSupport
 import Testing
 
-@Suite struct EndTests {
+@Suite(.serialized, .leavesNoObjects) struct EndTests {
     // api 3.4, 3.7
     @Test func disconnectOverWebSocketWaitsForTheServer() {
         let test = Harness()

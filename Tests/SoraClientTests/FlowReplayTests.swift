@@ -3,11 +3,12 @@ import SoraClient
 import SoraMessages
 import SoraPeer
 import SoraWire
+import TestSupport
 import Testing
 
 /// The recorded conversations with other clients: what the server said there is said to ours, and ours answers what
 /// those answered.
-@Suite struct FlowReplayTests {
+@Suite(.serialized, .leavesNoObjects) struct FlowReplayTests {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Fixtures/signaling")
     static let names =

@@ -2,9 +2,10 @@ import SoraClient
 import SoraMessages
 import SoraPeer
 import SoraWire
+import TestSupport
 import Testing
 
-@Suite struct MessagingTests {
+@Suite(.serialized, .leavesNoObjects) struct MessagingTests {
     // api 3.11
     // api 5.60
     @Test func everyLabelOpensOnceAndAllApplicationLabelsMakeAvailable() {

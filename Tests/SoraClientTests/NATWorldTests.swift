@@ -1,10 +1,11 @@
 import SoraClient
 import SoraEmulator
 import SoraWire
+import TestSupport
 import Testing
 
 /// Whole clients behind every kind of NAT, and clients that move, against the real channel in virtual time.
-@Suite struct NATWorldTests {
+@Suite(.serialized, .leavesNoObjects) struct NATWorldTests {
     static let kinds: [NATBehavior] = NATBehavior.Dependence.allCases.flatMap { mapping in
         NATBehavior.Dependence.allCases.map { filtering in
             var behavior = NATBehavior(mapping: mapping, filtering: filtering)

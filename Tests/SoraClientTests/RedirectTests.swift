@@ -2,9 +2,10 @@ import SoraClient
 import SoraMessages
 import SoraPeer
 import SoraWire
+import TestSupport
 import Testing
 
-@Suite struct RedirectTests {
+@Suite(.serialized, .leavesNoObjects) struct RedirectTests {
     private let redirect = SignalingMessage.redirect(RedirectMessage(location: "wss://two.example/signaling?x=1"))
 
     // api 3.9

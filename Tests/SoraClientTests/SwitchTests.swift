@@ -2,9 +2,10 @@ import SoraClient
 import SoraMessages
 import SoraPeer
 import SoraWire
+import TestSupport
 import Testing
 
-@Suite struct SwitchTests {
+@Suite(.serialized, .leavesNoObjects) struct SwitchTests {
     // api 3.8.4
     // api 5.21
     @Test func webSocketIsLetGoTenSecondsAfterTheFirstSignalingMessage() {

@@ -3,10 +3,11 @@ import SoraClient
 import SoraMessages
 import SoraPeer
 import SoraWire
+import TestSupport
 import Testing
 
 /// The real client against the real channel, every layer between them, in virtual time.
-@Suite struct WorldTests {
+@Suite(.serialized, .leavesNoObjects) struct WorldTests {
     // sig 10.2 A
     @Test func messagingConnectionFromConnectToDisconnect() {
         let world = World()

@@ -1,6 +1,7 @@
 import Foundation
 import SoraFrames
-import Synchronization
+import SoraLocking
+import TestSupport
 
 /// Takes what a source gives, and lets a test wait for it.
 final class Collector: Sendable {
@@ -12,7 +13,7 @@ final class Collector: Sendable {
         var isEnded = false
         var failure: DeviceError?
     }
-    private let content = Mutex(Content())
+    private let content = Locked(Content())
     private let changed = DispatchSemaphore(value: 0)
     private let keepsPictures: Bool
 
@@ -40,7 +41,7 @@ final class Collector: Sendable {
 
     /// True as soon as the condition holds; false after `seconds`.
     func wait(_ seconds: Double = 20, until condition: (Content) -> Bool) -> Bool {
-        let deadline = DispatchTime.now() + seconds
+        let deadline = DispatchTime.now() + seconds * RealTime.factor
         while !condition(now) {
             if changed.wait(timeout: deadline) == .timedOut { return condition(now) }
         }

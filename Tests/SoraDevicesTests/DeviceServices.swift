@@ -1,7 +1,7 @@
 #if Media
 import Foundation
 import SoraFrames
-import Synchronization
+import SoraLocking
 
 @testable import SoraDevices
 
@@ -70,7 +70,7 @@ final class VirtualCamera: Sendable {
 
 /// Waits for a list of devices that a condition accepts.
 final class DeviceList: Sendable {
-    private let devices = Mutex<[MediaDevice]>([])
+    private let devices = Locked<[MediaDevice]>([])
     private let changed = DispatchSemaphore(value: 0)
     func set(_ list: [MediaDevice]) {
         devices.withLock { $0 = list }

@@ -3,6 +3,7 @@ import Foundation
 import SoraCodecs
 import SoraDevices
 import SoraFrames
+import SoraLocking
 import Synchronization
 import Testing
 
@@ -179,7 +180,7 @@ enum Recording {
 
     @Test func placesThatCannotBeWrittenSaySo() throws {
         #expect(throws: DeviceError.self) { try WebMRecorder(path: "/nonexistent/dir/a.webm") }
-        let failure = Mutex<DeviceError?>(nil)
+        let failure = Locked<DeviceError?>(nil)
         guard FileManager.default.fileExists(atPath: "/dev/full") else { return }
         let recorder = try WebMRecorder(path: "/dev/full", onFailure: { error in failure.withLock { $0 = error } })
         let (video, audio) = try Recording.coded(frames: 5)

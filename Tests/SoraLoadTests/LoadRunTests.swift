@@ -1,9 +1,9 @@
 import LocalSora
 import SoraLoad
+import SoraLocking
 import SoraMessages
 import SoraNetwork
 import SoraWire
-import Synchronization
 import Testing
 
 /// Against a server in this process.
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(2))) func messagesReachEverybodyElseInTheirChannel() async throws {
-        let seconds = Mutex<[LoadSecond]>([])
+        let seconds = Locked<[LoadSecond]>([])
         let (report, events) = try await load {
             $0.maximumConnectionsPerChannel = 100
         } _: {

@@ -4,13 +4,14 @@ import SoraCodecs
 import SoraDevices
 import SoraFrames
 import SoraICE
+import SoraLocking
 import SoraMedia
 import SoraPeer
 import SoraRTP
 import SoraSDP
 import SoraSecureTransport
 import SoraWire
-import Synchronization
+import TestSupport
 
 /// Two peer connections with media sessions in real time, because codecs run on real threads; the network is a queue.
 final class LivePair {
@@ -108,7 +109,7 @@ final class LivePair {
     /// Runs until the condition holds; false after `seconds`.
     @discardableResult
     func run(_ seconds: Double = 20, until condition: () -> Bool = { false }) -> Bool {
-        let end = now + .milliseconds(Int64(seconds * 1000))
+        let end = now + .milliseconds(Int64(seconds * 1000 * RealTime.factor))
         while !condition() {
             let time = now
             if time >= end { return condition() }
@@ -169,7 +170,7 @@ final class Received: Sendable {
         var audio: [AudioFrame] = []
         var heardAt: [Int64] = []
     }
-    private let content = Mutex(Content())
+    private let content = Locked(Content())
     private let wake: DispatchSemaphore
     init(_ pair: LivePair) { wake = pair.woken }
     var now: Content { content.withLock { $0 } }

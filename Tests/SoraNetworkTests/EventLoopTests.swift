@@ -1,6 +1,6 @@
+import SoraLocking
 import SoraNetwork
 import SoraWire
-import Synchronization
 import Testing
 
 @Suite struct EventLoopTests {
@@ -155,7 +155,7 @@ import Testing
         let lab = try LoopActor()
         defer { lab.stop() }
         let inbox = Inbox<Int>()
-        let goesOn = Mutex(true)
+        let goesOn = Locked(true)
         @Sendable func spin() {
             if goesOn.withLock({ $0 }) { lab.loop.execute(spin) }
         }
@@ -186,7 +186,7 @@ import Testing
 
     @Test func stopRunsWhatWasSubmittedAndDropsTimers() async throws {
         let loop = try EventLoop(name: "stop-loop")
-        let ran = Mutex<[String]>([])
+        let ran = Locked<[String]>([])
         loop.execute {
             loop.scheduleTimer(at: loop.now + .seconds(3600)) { ran.withLock { $0.append("timer") } }
         }

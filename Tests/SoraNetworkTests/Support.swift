@@ -1,7 +1,7 @@
 import Foundation
+import SoraLocking
 import SoraNetwork
 import SoraWire
-import Synchronization
 
 /// A loop with an actor pinned to it: the pattern in which drivers own sockets.
 actor LoopActor {
@@ -34,7 +34,7 @@ final class Inbox<Element: Sendable>: Sendable {
         var waiter: CheckedContinuation<Element?, Never>?
         var ticket = 0
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     func put(_ value: Element) {
         let waiter = state.withLock { state -> CheckedContinuation<Element?, Never>? in

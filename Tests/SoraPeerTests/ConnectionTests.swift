@@ -5,9 +5,10 @@ import SoraSCTP
 import SoraSDP
 import SoraSecureTransport
 import SoraWire
+import TestSupport
 import Testing
 
-@Suite struct ConnectionTests {
+@Suite(.serialized, .leavesNoObjects) struct ConnectionTests {
     @Test func connectsAndExchangesMessages() throws {
         let pair = PeerPair()
         pair.offerer.enableDataChannels()

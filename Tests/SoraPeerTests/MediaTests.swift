@@ -4,9 +4,10 @@ import SoraPeer
 import SoraRTP
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
-@Suite struct MediaTests {
+@Suite(.serialized, .leavesNoObjects) struct MediaTests {
     /// The server side offers to receive; the client sends.
     static func sendingPair(_ conditions: LinkConditions = .perfect, layers: [String] = []) throws -> (
         PeerPair, Transceiver, Transceiver
@@ -158,7 +159,7 @@ import Testing
     }
 }
 
-@Suite struct BandwidthTests {
+@Suite(.serialized, .leavesNoObjects) struct BandwidthTests {
     /// Transport-wide feedback of the receiver becomes an estimate at the sender that follows the link.
     @Test func estimateFollowsTheLink() throws {
         let (pair, _, sending) = try MediaTests.sendingPair(
@@ -179,7 +180,7 @@ import Testing
     }
 }
 
-@Suite struct ProbingTests {
+@Suite(.serialized, .leavesNoObjects) struct ProbingTests {
     /// On a path with room the estimate is at what is wanted within a second, although little is sent.
     @Test func estimateRisesByProbes() throws {
         let (pair, _, sending) = try MediaTests.sendingPair(

@@ -3,9 +3,10 @@ import SoraICE
 import SoraPeer
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
-@Suite struct NegotiationTests {
+@Suite(.serialized, .leavesNoObjects) struct NegotiationTests {
     static let fixtures = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appending(path: "Fixtures/signaling")
 

@@ -5,10 +5,11 @@ import SoraRTP
 import SoraSCTP
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
 /// A whole peer connection over a bad path for a minute of virtual time.
-@Suite struct SurvivalTests {
+@Suite(.serialized, .leavesNoObjects) struct SurvivalTests {
     /// 5 % random loss, 50 ms delay, reordering: every reliable message arrives once and in order, and
     /// video keeps playing.
     @Test(arguments: [UInt64(1), 2])

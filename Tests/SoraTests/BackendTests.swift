@@ -1,6 +1,7 @@
 #if Media
 import Foundation
 import SoraDevices
+import TestSupport
 import Testing
 
 @testable import Sora

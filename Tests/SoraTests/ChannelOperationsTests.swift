@@ -1,10 +1,12 @@
 import Foundation
+import SoraLocking
+import TestSupport
 import Testing
 
 @testable import Sora
 
 /// Messages, RPC, statistics and mute of a connection with a scripted driver.
-@Suite struct ChannelOperationsTests {
+@Suite(.serialized, .leavesNoObjects) struct ChannelOperationsTests {
     private func connected(
         _ change: (inout Configuration) -> Void = { _ in }
     ) async throws -> (stage: Stage, driver: ScriptedDriver, channel: MediaChannel) {

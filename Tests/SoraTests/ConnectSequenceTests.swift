@@ -1,5 +1,6 @@
 import Foundation
 import LocalSora
+import SoraLocking
 import Testing
 
 @testable import Sora

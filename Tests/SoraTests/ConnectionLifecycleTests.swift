@@ -1,4 +1,6 @@
 import Foundation
+import SoraLocking
+import TestSupport
 import Testing
 
 @testable import Sora
@@ -350,11 +352,13 @@ import Testing
             weakChannel = sora.mediaChannels.first
             stream = weakChannel?.subscribeEvents()
             #expect(await journal.wait(for: "driver"))
-            let driver = try #require(driverSlot.read())
+            let found = driverSlot.read()
+            let driver = try #require(found)
             #expect(await driver.journal.wait(for: "start"))
         }
         #expect(weakChannel == nil)
-        let driver = try #require(driverSlot.exchange(nil))
+        let kept = driverSlot.exchange(nil)
+        let driver = try #require(kept)
         #expect(await driver.journal.wait(for: "abandon"))
         #expect(await kinds(try #require(stream)) == [])
         #expect(!journal.entries.contains("completion"))

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Sora
 
-@Suite struct DeliveryQueueTests {
+@Suite(.serialized, .leavesNoObjects) struct DeliveryQueueTests {
     @Test func runsInOrder() async {
         let queue = DeliveryQueue(label: "test")
         let journal = Journal()
@@ -82,7 +83,7 @@ import Testing
     }
 }
 
-@Suite struct OneShotTests {
+@Suite(.serialized, .leavesNoObjects) struct OneShotTests {
     // EVT1: three enders in all orders, one outcome.
     @Test func theFirstOutcomeWins() async throws {
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {

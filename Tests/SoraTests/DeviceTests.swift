@@ -1,9 +1,11 @@
 import Foundation
+import SoraLocking
+import TestSupport
 import Testing
 
 @testable import Sora
 
-@Suite struct CameraTests {
+@Suite(.serialized, .leavesNoObjects) struct CameraTests {
     private let bench = CameraBench()
     private var cameras: ScriptedCameras { bench.cameras }
     private var system: CameraSystem { bench.system }
@@ -256,7 +258,7 @@ import Testing
     }
 }
 
-@Suite struct ScreenCaptureTests {
+@Suite(.serialized, .leavesNoObjects) struct ScreenCaptureTests {
     private let screen = ScriptedScreen()
     private let owner: ScreenCaptureOwner
     private let capture: ScreenCapture
@@ -338,7 +340,8 @@ import Testing
                     changed.add("\(buffer.presentationTimeStamp.value)")
                     return buffer.presentationTimeStamp.value == 200 ? nil : buffer
                 }), on: stream)
-        let show = try #require(screen.onPicture.read())
+        let handler = screen.onPicture.read()
+        let show = try #require(handler)
         for time in [0, 50, 100, 160, 200, 300] as [Int64] {
             let before = changed.entries.count
             show(ScriptedScreen.picture(time))
@@ -369,7 +372,7 @@ import Testing
     }
 }
 
-@Suite struct AudioSessionTests {
+@Suite(.serialized, .leavesNoObjects) struct AudioSessionTests {
     @Test func modesSetCategoryModeAndOutput() throws {
         let session = RTCAudioSession()
         try AudioModeChange.apply(.voiceChat(output: .speaker), options: [.allowAirPlay], to: session)

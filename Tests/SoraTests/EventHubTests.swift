@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Sora
 
-@Suite struct EventHubTests {
+@Suite(.serialized, .leavesNoObjects) struct EventHubTests {
     private func numbers(_ stream: AsyncStream<SoraEvent>) async -> [UInt64] {
         var numbers: [UInt64] = []
         for await event in stream { numbers.append(event.sequence) }

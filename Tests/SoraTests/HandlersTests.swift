@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Sora
 
-@Suite struct HandlersTests {
+@Suite(.serialized, .leavesNoObjects) struct HandlersTests {
     private final class OnDeinit: Sendable {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }

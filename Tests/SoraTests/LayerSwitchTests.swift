@@ -1,6 +1,7 @@
 #if Media
 import Foundation
 import LocalSora
+import SoraLocking
 import TestSupport
 import Testing
 
@@ -81,7 +82,7 @@ import Testing
                 let handle = stream.addVideoSink { frame in
                     withExtendedLifetime(sink) { screen.show(frame) }
                 }
-                sink.withLock { $0 = handle }
+                sink.withLockUnchecked { $0 = handle }
             })
         try #require(await client.connected())
         return Viewer(client: client, screen: screen)

@@ -1,11 +1,12 @@
 import Foundation
 import LocalSora
+import TestSupport
 import Testing
 
 @testable import Sora
 
 /// Ways to begin and to end, on the real engine against the local server.
-@Suite struct LiveConnectionTests {
+@Suite(.serialized, .leavesNoObjects) struct LiveConnectionTests {
     private func client(
         _ urls: [String], _ change: (inout Configuration) -> Void = { _ in }
     ) -> LiveClient {
@@ -316,7 +317,7 @@ extension LoggingTests {
 }
 
 /// RPC and statistics on the real engine.
-@Suite struct LiveRPCTests {
+@Suite(.serialized, .leavesNoObjects) struct LiveRPCTests {
     private enum Unknown: RPCMethodProtocol {
         typealias Params = [String: Int]
         typealias Result = JSONValue
@@ -386,7 +387,7 @@ extension LoggingTests {
 }
 
 /// What lasts beyond one connection.
-@Suite(.serialized) struct LiveEnduranceTests {
+@Suite(.serialized, .leavesNoObjects) struct LiveEnduranceTests {
     // MEM1: connect, exchange a message, leave, over and over.
     @Test func manyConnectionsLeaveNothingBehind() async throws {
         var cores: [ChannelCore.Weak<ChannelCore>] = []

@@ -1,6 +1,8 @@
 #if Media
 import Foundation
 import LocalSora
+import SoraLocking
+import TestSupport
 import Testing
 
 import enum SoraFrames.FrameCounter
@@ -9,7 +11,7 @@ import struct SoraFrames.TestPattern
 @testable import Sora
 
 /// Video and sound from one client to another through the local server.
-@Suite(.serialized) struct LiveMediaTests {
+@Suite(.serialized, .leavesNoObjects) struct LiveMediaTests {
     private final class Screen: VideoRenderer {
         let journal = Journal()
         let numbers = Locked<[UInt32]>([])

@@ -1,11 +1,12 @@
 import Foundation
 import LocalSora
+import TestSupport
 import Testing
 
 @testable import Sora
 
 /// The whole SDK against the local server: sockets, TLS-free signaling, ICE, DTLS, SCTP.
-@Suite struct LiveMessagingTests {
+@Suite(.serialized, .leavesNoObjects) struct LiveMessagingTests {
     @Test func twoClientsExchangeMessages() async throws {
         try await withServer { server in
             let alice = LiveClient(LiveClient.messaging(server))

@@ -1,14 +1,16 @@
 import Foundation
 import LocalSora
 import SoraHTTP
+import SoraLocking
 import SoraNetwork
 import SoraWire
+import TestSupport
 import Testing
 
 @testable import Sora
 
 /// TLS, proxies and back-pressure, on the real engine.
-@Suite struct LiveTransportTests {
+@Suite(.serialized, .leavesNoObjects) struct LiveTransportTests {
     /// Relays between a client's stream and a server, in front of it.
     private actor Front {
         nonisolated let loop: EventLoop

@@ -1,4 +1,5 @@
 import Foundation
+import SoraLocking
 import Testing
 
 /// The public surface of the SDK is written down in `docs/api/Sora.txt`. A change of the surface fails here until the

@@ -1,7 +1,9 @@
 import Foundation
 import SoraClient
+import SoraLocking
 import SoraPeer
 import SoraWire
+import TestSupport
 import Testing
 
 @testable import Sora

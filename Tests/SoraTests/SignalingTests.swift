@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Sora
 
-@Suite struct SignalingTests {
+@Suite(.serialized, .leavesNoObjects) struct SignalingTests {
     private func decode(_ text: String) throws -> Signaling { try Signaling.decode(Data(text.utf8)).get() }
     private func fails(_ text: String) -> (any Error)? {
         if case .failure(let error) = Signaling.decode(Data(text.utf8)) { return error }
@@ -165,7 +166,7 @@ import Testing
     }
 }
 
-@Suite struct SignalingConnectTests {
+@Suite(.serialized, .leavesNoObjects) struct SignalingConnectTests {
     private struct Metadata: Encodable { var seat = 7 }
     private struct Parameters: Encodable { var profile_id = 0 }
 

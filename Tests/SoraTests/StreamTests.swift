@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Sora
@@ -36,7 +37,7 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
     ConnectedStream(streamId: "s", isLocal: false, core: nil, video: video, audio: audio)
 }
 
-@Suite struct RendererTests {
+@Suite(.serialized, .leavesNoObjects) struct RendererTests {
     @Test func sizesComeBeforeTheirFrames() async {
         let stream = remoteStream()
         let journal = Journal()
@@ -161,7 +162,7 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
     }
 }
 
-@Suite struct StreamTests {
+@Suite(.serialized, .leavesNoObjects) struct StreamTests {
     private final class Doubler: VideoFilter {
         func filter(videoFrame: VideoFrame) -> VideoFrame { frame((videoFrame.timestamp?.value ?? 0) * 2) }
     }
@@ -398,7 +399,7 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
     }
 }
 
-@MainActor @Suite struct VideoViewTests {
+@MainActor @Suite(.serialized, .leavesNoObjects) struct VideoViewTests {
     @Test func placementsFollowTheContentMode() {
         let picture = CGSize(width: 160, height: 90)
         let bounds = CGSize(width: 100, height: 100)

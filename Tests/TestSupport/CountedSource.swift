@@ -1,5 +1,5 @@
 import SoraFrames
-import Synchronization
+import SoraLocking
 
 /// Sends pictures with their number burnt in, 30 a second, until stopped.
 ///
@@ -13,8 +13,8 @@ package final class CountedSource: Sendable {
         var times: [Int64] = []
         var next: UInt32 { first + UInt32(times.count) }
     }
-    private let state: Mutex<State>
-    private let task = Mutex<Task<Void, Never>?>(nil)
+    private let state: Locked<State>
+    private let task = Locked<Task<Void, Never>?>(nil)
 
     /// - Parameters:
     ///   - first: the first picture's number.
@@ -24,7 +24,7 @@ package final class CountedSource: Sendable {
         width: Int, height: Int, first: UInt32 = 0, isRough: Bool = false,
         isReady: @escaping @Sendable () async -> Bool = { true }, send: @escaping @Sendable (VideoFrame) -> Void
     ) {
-        state = Mutex(State(first: first))
+        state = Locked(State(first: first))
         let pattern = TestPattern(width: width, height: height, framerate: Self.framerate)
         let noise = isRough ? Noise(width: width, height: height) : nil
         let running = Task.detached { [weak self] in
@@ -124,7 +124,7 @@ package final class CountedScreen: Sendable {
         var waiters: [Int: AsyncStream<Void>.Continuation] = [:]
         var nextWaiter = 0
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     package init() {}
 

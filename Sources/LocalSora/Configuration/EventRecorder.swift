@@ -1,4 +1,4 @@
-import Synchronization
+import SoraLocking
 
 /// Keeps the newest events and hands them to whoever watches.
 final class EventRecorder: Sendable {
@@ -8,7 +8,7 @@ final class EventRecorder: Sendable {
         var nextWatcher = 0
         var isFinished = false
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let handler: (@Sendable (ServerEvent) -> Void)?
     private static let limit = 10_000
 

@@ -1,4 +1,4 @@
-import Synchronization
+import SoraLocking
 
 /// The faults in force, shared by the front and all media loops.
 final class FaultBoard: Sendable {
@@ -15,7 +15,7 @@ final class FaultBoard: Sendable {
         /// Faults of single connections' signaling messages, by connection id.
         var messages: [String: [ActiveFault]] = [:]
     }
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private static let limit = 1000
 
     init(_ faults: [Fault]) {

@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import SoraLocking
 import SoraWire
 import Synchronization
 
@@ -15,7 +16,7 @@ final class RecordingFiles: Sendable {
 
     private let directory: String
     private let queue = DispatchQueue(label: "sora.recordings")
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let waiting = Atomic<Int>(0)
     private static let mostWaiting = 64 << 20
 

@@ -1,3 +1,5 @@
+internal import SoraLocking
+
 // An addition of Sora for Swift; the iOS SDK has no such type.
 
 /// The streams of the other members of a channel, one after the other as they come. An addition to the API of the iOS

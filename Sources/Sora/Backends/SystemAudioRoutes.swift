@@ -1,6 +1,7 @@
 #if Media
 import Foundation
 internal import SoraDevices
+internal import SoraLocking
 
 /// Follows the sound server's default devices and reports changes as changes of the audio route.
 enum SystemAudioRoutes {

@@ -2,6 +2,7 @@
 import Dispatch
 internal import SoraDevices
 internal import SoraFrames
+internal import SoraLocking
 
 /// The screen of the X11 display.
 struct SystemScreen: ScreenCaptureBackend {

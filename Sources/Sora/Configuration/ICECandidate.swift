@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// A transport address that ICE may try, as one SDP line.
 public final class ICECandidate: Equatable, Codable {

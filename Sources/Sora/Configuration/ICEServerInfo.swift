@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Whether the certificate of a `turns:` server is checked.
 @available(*, deprecated, message: "use Configuration.insecure and Configuration.caCertificate")

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The inside of a ``MediaChannel``: what the application sees of the connection, and the order in which it sees it.
 ///
@@ -69,15 +70,15 @@ final class ChannelCore: Sendable {
         microphone = ConnectionMicrophone(
             isHardMuted: !settings.initialMicrophoneEnabled, processesVoice: settings.processesVoice)
         webSocketHandlers = Transfer(configuration.webSocketChannelHandlers)
-        handlersSlot = Locked(configuration.mediaChannelHandlers)
-        life = Locked(Life(completion: completion))
+        handlersSlot = Locked(unchecked: configuration.mediaChannelHandlers)
+        life = Locked(unchecked: Life(completion: completion))
         weakSora = Locked(Weak(object: sora))
         secrets = SecretRegistry.shared.register(settings.secrets)
     }
 
     var channel: MediaChannel? { weakChannel.withLock { $0.object } }
     private var sora: Sora? { weakSora.withLock { $0.object } }
-    func attach(_ channel: MediaChannel) { weakChannel.withLock { $0.object = channel } }
+    func attach(_ channel: MediaChannel) { weakChannel.withLockUnchecked { $0.object = channel } }
 
     var handlers: MediaChannelHandlers {
         get { handlersSlot.read() }
@@ -255,7 +256,7 @@ final class ChannelCore: Sendable {
                 view.subscriberCount = subscribers
             }
         case .streamAdded(let stream):
-            let isNew = view.withLock { view in
+            let isNew = view.withLockUnchecked { view in
                 guard !view.streams.contains(where: { $0.streamId == stream.streamId }) else { return false }
                 view.streams.append(stream)
                 return true

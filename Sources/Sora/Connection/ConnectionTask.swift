@@ -1,3 +1,5 @@
+internal import SoraLocking
+
 /// One connection attempt, to watch or to cancel.
 public final class ConnectionTask {
     /// Where an attempt stands.

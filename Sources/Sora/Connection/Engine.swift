@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 internal import SoraNetwork
 internal import SoraPeer
 internal import SoraSDP

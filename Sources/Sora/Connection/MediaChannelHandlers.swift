@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Callbacks of one connection. They run on a thread of the SDK, one after the other.
 public final class MediaChannelHandlers {

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The entry point: makes connections and knows those that live.
 ///
@@ -77,7 +78,7 @@ public final class Sora: @unchecked Sendable {
             deliveries: makeDeliveries(), completion: handler)
         let channel = MediaChannel(configuration: configuration, core: core)
         core.reserve()
-        channels.withLock { $0.append(channel) }
+        channels.withLockUnchecked { $0.append(channel) }
         handlers.onAddMediaChannel?(channel)
         events.publish(SoraEvent(.mediaChannelAdded, transportEpoch: 0))
         prepare(channel)
@@ -100,7 +101,7 @@ public final class Sora: @unchecked Sendable {
 
     /// Takes a connection off the list. False if it was not there.
     func remove(_ channel: MediaChannel) -> Bool {
-        channels.withLock { channels in
+        channels.withLockUnchecked { channels in
             guard let index = channels.firstIndex(where: { $0 === channel }) else { return false }
             channels.remove(at: index)
             return true

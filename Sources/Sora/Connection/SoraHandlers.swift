@@ -1,3 +1,5 @@
+internal import SoraLocking
+
 /// Callbacks for all connections of a ``Sora``.
 public final class SoraHandlers {
     private let connectSlot = Locked<((MediaChannel?, (any Error)?) -> Void)?>(nil)

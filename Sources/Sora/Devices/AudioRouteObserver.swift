@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Tells every ``Sora`` about changes of the audio route.
 final class AudioRouteObserver: Sendable {

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The cameras of the process and the one order of everything that is done with them.
 ///

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// A camera as a source of frames. One camera runs per process.
 ///
@@ -79,7 +80,7 @@ public final class CameraVideoCapturer: Sendable {
     /// Where frames go. Held weakly.
     public var stream: (any MediaStream)? {
         get { state.withLock { $0.stream } }
-        set { state.withLock { $0.stream = newValue } }
+        set { state.withLockUnchecked { $0.stream = newValue } }
     }
     /// True between a successful start and the stop.
     public var isRunning: Bool { state.withLock { $0.run != nil } }
@@ -135,7 +136,7 @@ extension Int {
 extension Locked {
     /// Replaces one member.
     func write<Member>(_ newValue: Member, to member: WritableKeyPath<Value, Member>) {
-        let old = withLock { value in
+        let old = withLockUnchecked { value in
             let old = value[keyPath: member]
             value[keyPath: member] = newValue
             return old

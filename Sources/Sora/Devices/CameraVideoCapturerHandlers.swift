@@ -1,3 +1,5 @@
+internal import SoraLocking
+
 /// Callbacks for all cameras.
 public class CameraVideoCapturerHandlers {
     private let captureSlot = Locked<((CameraVideoCapturer, VideoFrame) -> VideoFrame)?>(nil)

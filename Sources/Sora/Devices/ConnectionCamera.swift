@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// What a connection does with cameras and the screen by itself: it opens the camera when the local stream appears
 /// and lets go of everything when it ends.
@@ -27,7 +28,7 @@ final class ConnectionCamera: Sendable {
     /// redirect. Failures are logged and do not concern the connection.
     func open(_ settings: CameraSettings, for stream: ConnectedStream) {
         if hardMute.isMuted { return stream.setVideoEnabled(false, by: stream.beginVideoOperation()) }
-        opened.withLock { opened in
+        opened.withLockUnchecked { opened in
             opened.removeAll { $0.stream == nil }
             opened.append(WeakStream(stream: stream))
         }

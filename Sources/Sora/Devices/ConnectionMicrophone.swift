@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Where the sound of the microphone comes from.
 protocol MicrophoneBackend: Sendable {
@@ -64,7 +65,7 @@ final class ConnectionMicrophone: Sendable {
 
     /// The local stream is there: opens the microphone in the background. A failure is logged and concerns nobody else.
     func open(for stream: ConnectedStream) {
-        state.withLock { state in
+        state.withLockUnchecked { state in
             state.stream = stream
             state.isWanted = true
         }

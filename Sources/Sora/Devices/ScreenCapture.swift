@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The screen capture of one connection.
 ///
@@ -46,7 +47,7 @@ final class ScreenCapture: Sendable {
     var stream: ConnectedStream? { state.withLock { $0.stream } }
 
     nonisolated(nonsending) func start(_ settings: ScreenCaptureSettings, on stream: ConnectedStream) async throws {
-        let number = try state.withLock { state -> Int in
+        let number = try state.withLockUnchecked { state -> Int in
             switch state.phase {
             case .idle: break
             case .running: throw Self.error("screen capture is already running")

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Where pictures of the screen come from.
 protocol ScreenCaptureBackend: Sendable {

@@ -1,5 +1,6 @@
 import Foundation
 internal import SoraFrames
+internal import SoraLocking
 internal import SoraMedia
 
 /// Plays one remote track, as long as the audio session permits it. A speaker that cannot be opened is logged once in

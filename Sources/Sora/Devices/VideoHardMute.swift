@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The camera side of `setVideoHardMute`: one call at a time in the whole process, and what each connection remembers.
 final class VideoHardMute: Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 internal import SoraClient
 internal import SoraICE
+internal import SoraLocking
 internal import SoraMessages
 internal import SoraNetwork
 internal import SoraPeer

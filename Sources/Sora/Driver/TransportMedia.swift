@@ -1,5 +1,6 @@
 internal import SoraClient
 internal import SoraFrames
+internal import SoraLocking
 internal import SoraMedia
 internal import SoraMessages
 internal import SoraNetwork

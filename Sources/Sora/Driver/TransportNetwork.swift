@@ -1,4 +1,5 @@
 internal import SoraICE
+internal import SoraLocking
 internal import SoraNetwork
 internal import SoraWire
 

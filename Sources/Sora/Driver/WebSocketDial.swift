@@ -1,5 +1,6 @@
 internal import SoraClient
 internal import SoraHTTP
+internal import SoraLocking
 internal import SoraNetwork
 internal import SoraWire
 

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Numbers the events of one source and hands each to every subscription.
 ///

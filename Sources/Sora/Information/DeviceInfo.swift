@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The machine and system that the program runs on.
 public struct DeviceInfo: Sendable {

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Small things that applications use.
 public enum Utilities {
@@ -17,43 +18,35 @@ public enum Utilities {
     /// Calls a handler each second with the time that passed, as `hh:mm:ss`.
     @available(*, deprecated, message: "use a timer of your own")
     public final class Stopwatch {
-        private struct State {
-            var timer: (any DispatchSourceTimer)?
-            var seconds = 0
+        private final class Ticks: Sendable {
+            let count = Locked(0)
         }
         private let handler: (String) -> Void
-        private let state = Locked(State())
+        private let timer = Locked<(any DispatchSourceTimer)?>(nil)
 
         public init(handler: @escaping (String) -> Void) { self.handler = handler }
-        deinit { state.read().timer?.cancel() }
+        deinit { timer.read()?.cancel() }
 
         /// Starts from zero; the handler is called at once and then each second.
         public func run() {
             stop()
             let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "sora.stopwatch"))
-            let state = state
+            let ticks = Ticks()
             let handler = Transfer(handler)
             timer.setEventHandler {
-                let seconds = state.withLock { state in
-                    defer { state.seconds += 1 }
-                    return state.seconds
+                let seconds = ticks.count.withLock { count in
+                    defer { count += 1 }
+                    return count
                 }
                 handler.value(Utilities.clockText(seconds: seconds))
             }
             timer.schedule(deadline: .now(), repeating: .seconds(1))
-            state.withLock {
-                $0.seconds = 0
-                $0.timer = timer
-            }
+            self.timer.write(timer)
             timer.resume()
         }
 
         public func stop() {
-            let timer = state.withLock { state in
-                defer { state.timer = nil }
-                return state.timer
-            }
-            timer?.cancel()
+            timer.exchange(nil)?.cancel()
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Log lines of the engine, which have a level and a form of their own.
 enum EngineLog {

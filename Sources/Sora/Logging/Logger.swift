@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Writes the log of the SDK and, if it wants, of the application.
 ///
@@ -63,7 +64,7 @@ public final class Logger: Sendable {
     public var onOutputHandler: ((Log) -> Void)? {
         get { settings.withLock { $0.handler } }
         set {
-            let old = settings.withLock { settings in
+            let old = settings.withLockUnchecked { settings in
                 let old = settings.handler
                 settings.handler = newValue
                 return old

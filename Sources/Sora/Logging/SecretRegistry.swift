@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The secrets of the live connections, so that they can be hidden by value wherever they turn up.
 ///

@@ -1,5 +1,6 @@
 import Foundation
 internal import SoraFrames
+internal import SoraLocking
 
 /// The stream of a connection, local or remote.
 ///
@@ -180,7 +181,7 @@ final class ConnectedStream: MediaStream {
 
     func addAudioTrackSink(_ sink: any RTCAudioTrackSink) {
         guard audio != nil else { return }
-        let isFirst = state.withLock { state in
+        let isFirst = state.withLockUnchecked { state in
             guard !state.isTerminated else { return false }
             defer { state.sinks[ObjectIdentifier(sink)] = sink }
             return state.sinks.isEmpty
@@ -189,7 +190,7 @@ final class ConnectedStream: MediaStream {
     }
 
     func removeAudioTrackSink(_ sink: any RTCAudioTrackSink) {
-        let (removed, isLast) = state.withLock { state in
+        let (removed, isLast) = state.withLockUnchecked { state in
             let removed = state.sinks.removeValue(forKey: ObjectIdentifier(sink))
             return (removed, removed != nil && state.sinks.isEmpty)
         }
@@ -213,7 +214,7 @@ final class ConnectedStream: MediaStream {
     var videoFilter: (any VideoFilter)? {
         get { state.withLock { $0.filter } }
         set {
-            let old = state.withLock { state in
+            let old = state.withLockUnchecked { state in
                 defer { state.filter = newValue }
                 return state.filter
             }

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The main dispatch queue, watched: in a program that never runs it, renderers would wait for ever without a word.
 final class MainQueue: Sendable {

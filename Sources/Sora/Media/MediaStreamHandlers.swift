@@ -1,3 +1,5 @@
+internal import SoraLocking
+
 /// Callbacks of one stream.
 public final class MediaStreamHandlers {
     private let switchVideoSlot = Locked<((Bool) -> Void)?>(nil)

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// One assignment of a renderer to a stream: everything for the renderer goes through here, onto the main queue.
 ///
@@ -15,7 +16,7 @@ final class RendererBinding: Sendable {
     }
     private let state: Locked<State>
 
-    init(_ renderer: any VideoRenderer) { state = Locked(State(renderer: renderer)) }
+    init(_ renderer: any VideoRenderer) { state = Locked(unchecked: State(renderer: renderer)) }
 
     /// The renderer if it still lives.
     var renderer: (any VideoRenderer)? { state.withLock { $0.renderer } }

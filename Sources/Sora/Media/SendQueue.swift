@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Takes the application's frames off its thread: at most four wait, one is filtered at a time, in order.
 final class SendQueue: Sendable {
@@ -18,7 +19,7 @@ final class SendQueue: Sendable {
 
     /// Queues a frame; drops it when four wait already.
     func put(_ frame: VideoFrame) {
-        let starts = state.withLock { state in
+        let starts = state.withLockUnchecked { state in
             guard !state.isTerminated, state.frames.count < Self.maximumWaitingFrames else { return false }
             state.frames.append(frame)
             defer { state.isDraining = true }

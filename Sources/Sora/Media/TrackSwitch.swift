@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Whether a track is on, when several operations want to decide it at once.
 ///

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The gate through which the application's messages go to the data channels.
 ///

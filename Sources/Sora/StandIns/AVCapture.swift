@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// A camera. Stands in for the type of AVFoundation.
 public final class AVCaptureDevice: Sendable, Equatable {

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// State of a peer connection as the W3C defines it.
 public enum RTCPeerConnectionState: Int, Sendable, CustomStringConvertible {

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The audio state of the process. Stands in for the type of the WebRTC framework.
 public final class RTCAudioSession: Sendable {
@@ -97,7 +98,7 @@ public final class RTCAudioSession: Sendable {
     }
 
     private func change(_ body: (inout State) -> Void) {
-        state.withLock(body)
+        state.withLockUnchecked(body)
         for observer in observers.read().values { observer() }
     }
 }

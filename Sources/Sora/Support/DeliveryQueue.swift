@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// The one serial way from the SDK to the application for one connection: handlers and events of the connection
 /// run here in the order in which they were put in.
@@ -47,7 +48,7 @@ final class DeliveryQueue: Sendable {
     /// - Parameters:
     ///   - completion: runs right after `body`, also when `body` was the last reference to its owner.
     func enqueue(_ body: @escaping () -> Void, completion: (@Sendable () -> Void)? = nil) {
-        let starts = state.withLock { state in
+        let starts = state.withLockUnchecked { state in
             state.jobs.append(Job(body: body, completion: completion))
             defer { state.isDraining = true }
             return !state.isDraining

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// A continuation that several enders compete for: the first takes it, all others get nothing.
 ///

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraLocking
 
 /// Callbacks for the raw signaling WebSocket.
 public final class WebSocketChannelHandlers {

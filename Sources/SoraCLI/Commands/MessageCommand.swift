@@ -1,6 +1,6 @@
 import Foundation
 import Sora
-import Synchronization
+import SoraLocking
 
 /// `sora message`: data channel messages from and to the terminal.
 enum MessageCommand {
@@ -53,7 +53,7 @@ enum MessageCommand {
         let expected = try arguments.integer("expect", in: 1...Int.max)
         let duration = try arguments.number("duration", in: 0...1e9)
         let printer = MessagePrinter(isJSON: arguments.has("json"), showsSender: showsSender)
-        let counter = Mutex(0)
+        let counter = Locked(0)
         let session = try await Session.open(configuration) { handlers, _ in
             handlers.onDataChannelMessage = { channel, messageLabel, data in
                 guard messageLabel == label else { return }

@@ -3,7 +3,7 @@ import Foundation
 import Sora
 import SoraDevices
 import SoraFrames
-import Synchronization
+import SoraLocking
 
 /// `sora watch`: receives a channel's media, records it, takes a picture.
 enum WatchCommand {
@@ -135,7 +135,7 @@ final class Watcher: Sendable {
         var isDone = false
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let recorder: WebMRecorder?
     private let snapshot: String?
     private let snapshotAfter: Int

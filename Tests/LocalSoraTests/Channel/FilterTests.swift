@@ -4,6 +4,7 @@ import SoraPeer
 import SoraRTP
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
 /// Forwarding filters (spec/signaling.md 7.8).

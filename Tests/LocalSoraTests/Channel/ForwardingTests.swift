@@ -5,6 +5,7 @@ import SoraPeer
 import SoraRTP
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
 /// Sound and picture from one member to the others (spec/signaling.md 7).

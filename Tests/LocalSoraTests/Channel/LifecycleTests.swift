@@ -4,6 +4,7 @@ import SoraMessages
 import SoraPeer
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
 /// Joining, being told of others, leaving (spec/signaling.md 3.8, 4, 8).

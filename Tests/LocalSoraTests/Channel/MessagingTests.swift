@@ -4,6 +4,7 @@ import SoraMessages
 import SoraPeer
 import SoraSCTP
 import SoraWire
+import TestSupport
 import Testing
 
 /// Messages between members (spec/signaling.md 6).

@@ -4,6 +4,7 @@ import SoraMessages
 import SoraPeer
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
 /// Re-offers when members come and go (spec/signaling.md 3.2, 7.2).

@@ -4,6 +4,7 @@ import SoraEmulator
 import SoraMessages
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
 /// Signaling that goes wrong, scripts, RPC, and the recorded clients.

@@ -5,6 +5,7 @@ import SoraPeer
 import SoraRTP
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
 /// Layers: what is asked for, what is there, and unbroken switching (spec/signaling.md 7.4, pitfall RTP10).

@@ -4,6 +4,7 @@ import SoraPeer
 import SoraRTP
 import SoraSDP
 import SoraWire
+import TestSupport
 import Testing
 
 /// The latest speakers are in focus (spec/signaling.md 7.6).

@@ -2,6 +2,7 @@ import LocalSora
 import SoraHTTP
 import SoraMessages
 import SoraWire
+import TestSupport
 import Testing
 
 @Suite("Fault injection") struct FaultTests {

@@ -3,6 +3,7 @@ import LocalSora
 import SoraMessages
 import SoraNetwork
 import SoraWire
+import TestSupport
 import Testing
 
 @Suite("Server: start and stop", .serialized) struct ServerLifeTests {
@@ -12,15 +13,16 @@ import Testing
 
     @Test func startsInUnder50Milliseconds() async throws {
         // The machine may be busy with other tests: the best of fifty.
+        let bound = Duration.milliseconds(50) * RealTime.factor
         var best = Duration.seconds(10)
-        for _ in 0..<50 where best >= .milliseconds(50) {
+        for _ in 0..<50 where best >= bound {
             let clock = ContinuousClock()
             let start = clock.now
             let server = try await SoraServer.start()
             best = min(best, clock.now - start)
             await server.stop()
         }
-        #expect(best < .milliseconds(50))
+        #expect(best < bound)
     }
 
     /// MEM (pitfalls 12): descriptors and threads return to base.

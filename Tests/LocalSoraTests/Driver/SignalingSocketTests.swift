@@ -3,6 +3,7 @@ import SoraHTTP
 import SoraMessages
 import SoraNetwork
 import SoraWire
+import TestSupport
 import Testing
 
 @Suite("Server: sockets") struct SignalingSocketTests {

@@ -2,6 +2,7 @@ import Foundation
 import LocalSora
 import SoraHTTP
 import SoraNetwork
+import TestSupport
 import Testing
 
 @Suite("Server: TLS") struct TLSServerTests {

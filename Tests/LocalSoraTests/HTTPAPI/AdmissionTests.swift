@@ -3,6 +3,7 @@ import SoraCrypto
 import SoraHTTP
 import SoraMessages
 import SoraWire
+import TestSupport
 import Testing
 
 @Suite("Access tokens and webhooks") struct AdmissionTests {

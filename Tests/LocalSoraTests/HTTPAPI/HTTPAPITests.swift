@@ -1,6 +1,7 @@
 import LocalSora
 import SoraHTTP
 import SoraMessages
+import TestSupport
 import Testing
 
 @Suite("HTTP API") struct HTTPAPITests {

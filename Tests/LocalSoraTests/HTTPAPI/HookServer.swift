@@ -1,8 +1,8 @@
 import SoraHTTP
+import SoraLocking
 import SoraMessages
 import SoraNetwork
 import SoraWire
-import Synchronization
 
 /// An HTTP server for webhooks: keeps what it is told, and answers JSON, a status, or nothing.
 final class HookServer: Sendable {
@@ -15,9 +15,9 @@ final class HookServer: Sendable {
     }
 
     private let loop: EventLoop
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let answer: Answer
-    private let port = Mutex<UInt16>(0)
+    private let port = Locked<UInt16>(0)
 
     private init(_ answer: @escaping Answer) throws {
         loop = try EventLoop(name: "hooks")

@@ -1,5 +1,6 @@
 import LocalSora
 import SoraHTTP
+import TestSupport
 import Testing
 
 @Suite("Web page") struct PageTests {

@@ -1,4 +1,6 @@
 import Foundation
+import SoraLocking
+import TestSupport
 import Testing
 
 @testable import Sora
@@ -149,7 +151,7 @@ import Testing
     func leave() async { await channel?.disconnect() }
 }
 
-@Suite struct MainActorTests {
+@Suite(.serialized, .leavesNoObjects) struct MainActorTests {
     @Test @MainActor func anObjectOfTheMainActorMayStoreAndAwaitTheChannel() async throws {
         let stage = Stage()
         let screen = Screen()

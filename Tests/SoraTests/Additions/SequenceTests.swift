@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Sora
 
 /// Messages, streams and frames as sequences.
-@Suite struct SequenceTests {
+@Suite(.serialized, .leavesNoObjects) struct SequenceTests {
     /// A connection with a scripted driver.
     private func begin() async throws -> (channel: MediaChannel, driver: ScriptedDriver, stage: Stage) {
         let stage = Stage()

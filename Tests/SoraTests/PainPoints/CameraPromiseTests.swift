@@ -1,4 +1,5 @@
 import Foundation
+import SoraLocking
 import Testing
 
 @testable import Sora

@@ -1,5 +1,6 @@
 import Foundation
 import SoraClient
+import SoraLocking
 import SoraPeer
 import SoraWire
 import Testing

@@ -1,15 +1,17 @@
 import Foundation
 import LocalSora
 import SoraClient
+import SoraLocking
 import SoraNetwork
 import SoraPeer
 import SoraWire
+import TestSupport
 import Testing
 
 @testable import Sora
 
 /// What applications are promised about the beginning and the end of a connection.
-@Suite struct LifecyclePromiseTests {
+@Suite(.serialized, .leavesNoObjects) struct LifecyclePromiseTests {
     /// The whole account of an attempt that failed.
     private func failure(_ text: String, closing: String? = nil) -> [String] {
         [
@@ -172,7 +174,8 @@ import Testing
             first.channel.disconnect(error: nil)
             #expect(await journal.wait(for: "again"))
             #expect(journal.entries.contains("transport closed"))
-            let second = try #require(again.read())
+            let found = again.read()
+            let second = try #require(found)
             #expect(await second.connected())
             #expect(await second.journal.wait(for: "json notify connection.created"))
             let known = await server.connectionIDs(channelID: "room")
@@ -184,6 +187,8 @@ import Testing
             }
             #expect(try #require(left) < #require(came))
             await second.leave()
+            // It keeps the channel that keeps it.
+            first.channel.handlers.onDisconnect = nil
         }
     }
 
@@ -319,6 +324,9 @@ import Testing
                 #expect(account.contains("interfered"), "place \(place)")
                 #expect(account.filter { $0.hasPrefix("completion") }.count == 1, "place \(place): \(account)")
                 #expect(account.filter { $0.hasPrefix("sora.onDisconnect") }.count == 1)
+                // They keep the channel that keeps them.
+                client.channel.handlers.onConnect = nil
+                client.channel.handlers.onReceiveSignalingJSON = nil
             }
         }
     }

@@ -1,6 +1,7 @@
 import Foundation
 import LocalSora
 import SoraClient
+import SoraLocking
 import SoraPeer
 import SoraWire
 import Testing

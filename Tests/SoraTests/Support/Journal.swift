@@ -1,4 +1,6 @@
 import Foundation
+import SoraLocking
+import TestSupport
 
 @testable import Sora
 
@@ -30,14 +32,14 @@ final class Journal: Sendable {
         async -> Bool
     {
         await withCheckedContinuation { continuation in
-            let id = state.withLock { state -> Int? in
+            let id = state.withLockUnchecked { state -> Int? in
                 if predicate(state.entries) { return nil }
                 state.nextWaiter += 1
                 state.waiters[state.nextWaiter] = (predicate, continuation)
                 return state.nextWaiter
             }
             guard let id else { return continuation.resume(returning: true) }
-            DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [self] in
+            DispatchQueue.global().asyncAfter(deadline: .now() + seconds * RealTime.factor) { [self] in
                 let late = state.withLock { $0.waiters.removeValue(forKey: id) }
                 late?.continuation.resume(returning: false)
             }
@@ -65,7 +67,7 @@ func isOnMainQueue() -> Bool { DispatchQueue.getSpecific(key: mainQueueKey) == t
 
 /// Whether the condition comes true within the bound. For what no event announces, such as a release.
 nonisolated(nonsending) func eventually(seconds: Double = 10, _ condition: () -> Bool) async -> Bool {
-    let deadline = ContinuousClock.now + .milliseconds(Int(seconds * 1000))
+    let deadline = ContinuousClock.now + .milliseconds(Int(seconds * 1000 * RealTime.factor))
     while !condition() {
         if ContinuousClock.now > deadline { return condition() }
         await Task.yield()

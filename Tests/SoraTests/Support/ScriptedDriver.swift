@@ -1,4 +1,5 @@
 import Foundation
+import SoraLocking
 
 @testable import Sora
 

@@ -1,5 +1,6 @@
 import Foundation
 import SoraClient
+import SoraLocking
 import SoraPeer
 import SoraWire
 
@@ -14,22 +15,30 @@ final class VirtualClient {
     /// Those of the latest attempt.
     private(set) var channel: MediaChannel!
     private(set) var task: ConnectionTask!
-    private let pending: Locked<[@Sendable () -> Void]>
-    private let driverSlot: Locked<VirtualDriver?>
+    /// What the SDK left for later, and the driver that it made.
+    private final class Made: Sendable {
+        let pending = Locked<[@Sendable () -> Void]>([])
+        let driverSlot = Locked<VirtualDriver?>(nil)
+    }
+    private let made = Made()
     private var toldBefore = 0
+
+    /// What was never delivered keeps its queue, which keeps it.
+    deinit {
+        made.pending.write([])
+        made.driverSlot.write(nil)
+    }
 
     /// Starts the first attempt.
     init(_ change: (inout Configuration) -> Void = { _ in }) {
-        let pending = Locked<[@Sendable () -> Void]>([])
-        let driverSlot = Locked<VirtualDriver?>(nil)
-        (self.pending, self.driverSlot) = (pending, driverSlot)
+        let made = made
         sora = Sora(
             makeDriver: { settings, core in
                 let driver = VirtualDriver(core: core, settings: settings)
-                driverSlot.write(driver)
+                made.driverSlot.write(driver)
                 return driver
             },
-            makeDeliveries: { DeliveryQueue { drain in pending.withLock { $0.append(drain) } } })
+            makeDeliveries: { DeliveryQueue { drain in made.pending.withLock { $0.append(drain) } } })
         journal.record(sora.handlers, of: sora)
         connect(change)
     }
@@ -47,7 +56,7 @@ final class VirtualClient {
         deliver()
     }
 
-    var driver: VirtualDriver? { driverSlot.read() }
+    var driver: VirtualDriver? { made.driverSlot.read() }
 
     /// What was told since the last call.
     func news() -> [String] {
@@ -58,7 +67,7 @@ final class VirtualClient {
 
     func deliver() {
         while true {
-            let drains = pending.exchange([])
+            let drains = made.pending.exchange([])
             if drains.isEmpty { return }
             for drain in drains { drain() }
         }

@@ -1,5 +1,6 @@
 import Foundation
 import LocalSora
+import SoraLocking
 
 @testable import Sora
 
@@ -52,7 +53,7 @@ final class Witness: Sendable {
         var added: MediaChannel!
         sora.handlers.onAddMediaChannel = { [unowned self] channel in
             added = channel
-            channelSlot.withLock { $0.object = channel }
+            channelSlot.withLockUnchecked { $0.object = channel }
             let events = events
             watch(channel.core.events) { event in
                 events.withLock { $0.append(event) }
