@@ -17,11 +17,14 @@ extension PeerConnection {
         let before = sections
         placeNewSections()
         var description = makeDescription()
+        // The first living section names the bundle. libwebrtc takes its rejection for the rejection of everything in
+        // the bundle and closes the transport, so it stays, inactive, when its media ends.
+        let tag = sections.firstIndex { !$0.isVacant }
         for (index, section) in sections.enumerated() {
             switch section.content {
             case .transceiver(let transceiver):
                 description.media.append(
-                    transceiver.isStopped
+                    transceiver.isStopped && index != tag
                         ? rejectedMedia(kind: section.kind, mid: section.mid, like: transceiver)
                         : offeredMedia(for: transceiver))
             case .dataChannels:
@@ -140,6 +143,10 @@ extension PeerConnection {
         case .transceiver(let transceiver):
             if answered.isRejected {
                 vacate(index, transceiver: transceiver, isRejected: !transceiver.isStopped)
+                return
+            }
+            if transceiver.isStopped {  // it only names the bundle
+                transceiver.currentDirection = .inactive
                 return
             }
             let wasReceiving = transceiver.mayReceive

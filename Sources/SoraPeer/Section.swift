@@ -4,7 +4,8 @@ import SoraSecureTransport
 import SoraWire
 
 /// A slot among the m-lines. Slots never move and never vanish: one whose media ended is rejected
-/// with port 0 and may later carry other media of its kind under a new mid (RFC 9429, 5.2.2).
+/// with port 0 and may later carry other media of its kind under a new mid (RFC 9429, 5.2.2). The
+/// first one, which names the bundle, becomes inactive instead.
 struct Section {
     enum Content {
         case transceiver(Transceiver)

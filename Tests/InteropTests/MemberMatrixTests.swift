@@ -214,6 +214,30 @@ struct MemberMatrixTests {
         }
     }
 
+    /// A viewer goes on with the others when the sender whose section came first in its offer leaves, and with the
+    /// next one when all have left.
+    @Test(arguments: PeerKind.allCases, [Joining.Path.webSocket, .hybrid])
+    func viewerOutlivesItsSenders(kind: PeerKind, path: Joining.Path) async throws {
+        try await withServer { server in
+            func sender(_ number: UInt32) async throws -> any ChannelMember {
+                try await PeerKind.swift.join(server, Joining(role: "sendonly", picture: .init(sender: number)))
+            }
+            let first = try await sender(1)
+            let second = try await sender(2)
+            let viewer = try await kind.join(server, Joining(role: "recvonly", path: path))
+            #expect(try await viewer.sees(first, picture: 1))
+            #expect(try await viewer.sees(second, picture: 2))
+            try await first.leave()
+            _ = try await viewer.notification("connection.destroyed", about: first.connectionID)
+            #expect(try await viewer.sees(second, picture: 2))
+            try await second.leave()
+            let third = try await sender(3)
+            #expect(try await viewer.sees(third, picture: 3))
+            try await third.leave()
+            try await viewer.leave()
+        }
+    }
+
     // MARK: Bandwidth
 
     /// A viewer whose link is too narrow for the largest layer falls to a lower one, and comes back.

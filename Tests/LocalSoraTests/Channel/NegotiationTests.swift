@@ -31,6 +31,27 @@ import Testing
         #expect(!viewer.log.contains { if case .message("failure", _, _) = $0 { true } else { false } })
     }
 
+    /// libwebrtc closes the transport when the section that names the bundle is rejected: it becomes inactive instead.
+    @Test(arguments: [true, false]) func firstSectionOutlivesItsSender(hasDataChannels: Bool) throws {
+        let harness = try ChannelHarness()
+        let senders = try (0..<2).map { _ in try harness.joined(ChannelHarness.connect(.sendonly)) }
+        let viewer = try harness.joined(
+            ChannelHarness.connect(.recvonly) { $0.dataChannelSignaling = hasDataChannels })
+        for (index, sender) in senders.enumerated() {
+            sender.send(["type": "disconnect"], label: "signaling", now: harness.now)
+            harness.run(for: .seconds(1))
+            let media = try #require(viewer.offeredDescriptions.last?.media)
+            #expect(!media[0].isRejected && media[0].direction == .inactive)
+            #expect(media.filter { !$0.isRejected && $0.direction == .sendonly }.count == (1 - index) * 2)
+            #expect(harness.channel.hasMember(viewer.id))
+        }
+        #expect(Set(viewer.offeredDescriptions.compactMap(\.bundledMids.first)).count == 1)
+        let next = try harness.joined(ChannelHarness.connect(.sendonly))
+        harness.play([MediaSource(next)], for: .seconds(1))
+        #expect(viewer.packets(from: next.id, .video).count > 20)
+        #expect(viewer.packets(from: next.id, .audio).count > 20)
+    }
+
     @Test func reofferTravelsOnTheWebSocketWithoutDataChannels() throws {
         let harness = try ChannelHarness()
         let viewer = try harness.joined(ChannelHarness.connect(.recvonly) { $0.dataChannelSignaling = false })
