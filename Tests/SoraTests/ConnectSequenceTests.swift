@@ -12,50 +12,12 @@ import Testing
         var errorDescription: String? { "the application's own reason" }
     }
 
-    private func settings(
-        _ urls: [String], _ change: (inout Configuration) -> Void = { _ in }
-    ) -> Configuration {
-        var configuration = Configuration(
-            urlCandidates: urls.compactMap { URL(string: $0) }, channelId: "room", role: .sendrecv)
-        configuration.videoEnabled = false
-        configuration.audioEnabled = false
-        configuration.dataChannelSignaling = true
-        change(&configuration)
-        return configuration
-    }
-
-    /// Waits for the end of a failed attempt and compares everything that was told.
-    ///
-    /// - Parameters:
-    ///   - raw: the raw error's text, or its beginning if `isPrefix`; "nil" for an end without error.
-    ///   - close: what `onDisconnect` gets; nil stands for the error itself.
-    private func expectFailure(
-        _ witness: Witness, _ raw: String, isPrefix: Bool = false, close: String? = nil, task: String = "completed",
-        location: SourceLocation = #_sourceLocation
-    ) async {
-        #expect(await witness.ended(), "\(witness.entries)", sourceLocation: location)
-        let told = witness.entries.first { $0.hasPrefix("legacy ") }.map { String($0.dropFirst(7)) } ?? "nothing"
-        if isPrefix {
-            #expect(told.hasPrefix(raw), sourceLocation: location)
-        } else {
-            #expect(told == raw, sourceLocation: location)
-        }
-        let expected =
-            Witness.beginning + Witness.failure(told == "nil" ? "Connection is cancelled" : told, task)
-            + Witness.end(told, close ?? "error \(told)")
-        #expect(witness.bracket == expected, sourceLocation: location)
-        #expect(witness.faults == [], sourceLocation: location)
-        #expect(witness.task.state == (task == "canceled" ? .canceled : .completed), sourceLocation: location)
-        #expect(witness.channel.state == .disconnected && witness.sora.mediaChannels.isEmpty, sourceLocation: location)
-        #expect(witness.channel.streams.isEmpty && witness.channel.contactUrl == nil, sourceLocation: location)
-    }
-
     // MARK: Success (3.1)
 
     @Test func successTellsEverythingInOrder() async throws {
         try await withServer { server in
             let witness = Witness(
-                settings([server.signalingURL]) {
+                LiveClient.settings([server.signalingURL]) {
                     $0.dataChannels = [["label": "#a", "direction": "sendrecv"]]
                     $0.audioEnabled = true
                 })
@@ -88,7 +50,7 @@ import Testing
     @Test func theOffersEffectsAreThereWhenItsValueIsTold() async throws {
         try await withServer { server in
             let seen = Journal()
-            let witness = Witness(settings([server.signalingURL]) { $0.clientId = "me" }) { entry, channel in
+            let witness = Witness(LiveClient.settings([server.signalingURL]) { $0.clientId = "me" }) { entry, channel in
                 guard entry == "json offer" || entry == "signaling offer" else { return }
                 seen.add(
                     "\(entry): \(channel.clientId ?? "-") \(channel.connectionId == nil) \(channel.native == nil) "
@@ -108,7 +70,7 @@ import Testing
     // MARK: Failure at every stage (3.2.2)
 
     @Test func failuresBeforeTheNetwork() async {
-        await expectFailure(Witness(settings([])), "Configuration error (urlCandidates is empty)")
+        await expectFailure(Witness(LiveClient.settings([])), "Configuration error (urlCandidates is empty)")
         for (pem, reason) in [
             ("no blocks", "caCertificate contains no valid PEM blocks"),
             ("-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----", "failed to decode Base64 in PEM block"),
@@ -117,27 +79,31 @@ import Testing
                 "failed to create SecCertificate from DER data"
             ),
         ] {
-            let witness = Witness(settings(["wss://127.0.0.1:1/signaling"]) { $0.caCertificate = pem })
+            let witness = Witness(LiveClient.settings(["wss://127.0.0.1:1/signaling"]) { $0.caCertificate = pem })
             await expectFailure(witness, "Configuration error (\(reason))")
         }
     }
 
     @Test func failuresOfTheWebSocket() async throws {
-        await expectFailure(Witness(settings(["ws://127.0.0.1:1/signaling"])), "WebSocket error (", isPrefix: true)
         await expectFailure(
-            Witness(settings(["ws://no-such-host.invalid/signaling"])), "WebSocket error (", isPrefix: true)
+            Witness(LiveClient.settings(["ws://127.0.0.1:1/signaling"])), "WebSocket error (", isPrefix: true)
+        await expectFailure(
+            Witness(LiveClient.settings(["ws://no-such-host.invalid/signaling"])), "WebSocket error (", isPrefix: true)
         try await withServer { server in
             // TLS to a server that speaks none.
             let secure = server.signalingURL.replacingOccurrences(of: "ws://", with: "wss://")
-            await expectFailure(Witness(settings([secure])), "WebSocket error (", isPrefix: true)
+            await expectFailure(Witness(LiveClient.settings([secure])), "WebSocket error (", isPrefix: true)
             // No proxy at all, and one that is no port.
             for port in [Int(server.port), 70_000, 1] {
                 let witness = Witness(
-                    settings(["ws://example.invalid/signaling"]) { $0.proxy = Proxy(host: "127.0.0.1", port: port) })
+                    LiveClient.settings(["ws://example.invalid/signaling"]) {
+                        $0.proxy = Proxy(host: "127.0.0.1", port: port)
+                    })
                 await expectFailure(witness, "SignalingChannel error (", isPrefix: true)
             }
             await server.inject(Fault(.refuse(.http, code: 404), times: 1))
-            await expectFailure(Witness(settings([server.signalingURL])), "WebSocket error (", isPrefix: true)
+            await expectFailure(
+                Witness(LiveClient.settings([server.signalingURL])), "WebSocket error (", isPrefix: true)
         }
     }
 
@@ -146,7 +112,7 @@ import Testing
         try await withServer({ $0.script = { $0.type == "offer" ? [action.read()] : [.pass] } }) { server in
             func attempt(_ wanted: ScriptAction) -> Witness {
                 action.write(wanted)
-                return Witness(settings([server.signalingURL]))
+                return Witness(LiveClient.settings([server.signalingURL]))
             }
             await expectFailure(
                 attempt(.closeWebSocket(code: 4401, reason: "AUTH")), "WebSocket is closed (4401 AUTH)",
@@ -174,7 +140,7 @@ import Testing
             func attempt(_ body: @escaping @Sendable (inout [String: Any]) -> Void) -> Witness {
                 change.write(body)
                 return Witness(
-                    settings([server.signalingURL]) {
+                    LiveClient.settings([server.signalingURL]) {
                         $0.audioEnabled = true
                         $0.videoEnabled = true
                         $0.cameraSettings.isEnabled = false
@@ -214,7 +180,7 @@ import Testing
         for stage in [Fault.Stage.http, .connect, .answer, .media] {
             try await withServer { server in
                 await server.inject(Fault(.silence(stage)))
-                let witness = Witness(settings([server.signalingURL]) { $0.connectionTimeout = 1 })
+                let witness = Witness(LiveClient.settings([server.signalingURL]) { $0.connectionTimeout = 1 })
                 await expectFailure(witness, "Connection is timeout")
             }
         }
@@ -231,7 +197,7 @@ import Testing
         try await withServer { server in
             let task = Locked<Transfer<ConnectionTask>?>(nil)
             let hasTask = DispatchSemaphore(value: 0)
-            let witness = Witness(settings([server.signalingURL])) { entry, _ in
+            let witness = Witness(LiveClient.settings([server.signalingURL])) { entry, _ in
                 guard entry == moment, moment != "added connecting" else { return }
                 hasTask.wait()
                 task.read()?.value.cancel()
@@ -251,7 +217,7 @@ import Testing
     @Test(arguments: moments) func disconnectAtAnyMoment(_ moment: String) async throws {
         for error in [nil, Reason()] as [Reason?] {
             try await withServer { server in
-                let witness = Witness(settings([server.signalingURL])) { entry, channel in
+                let witness = Witness(LiveClient.settings([server.signalingURL])) { entry, channel in
                     if entry == moment {
                         channel.disconnect(error: error)
                         channel.disconnect(error: SoraError.rpcTimeout)
@@ -273,7 +239,7 @@ import Testing
     @Test func cancellationRacesWithTheConnection() async throws {
         try await withServer { server in
             for round in 0..<20 {
-                let witness = Witness(settings([server.signalingURL]))
+                let witness = Witness(LiveClient.settings([server.signalingURL]))
                 let task = Transfer(witness.task)
                 async let cancelled: Void = Task.detached {
                     for _ in 0..<(round * 200) { await Task.yield() }

@@ -59,13 +59,7 @@ import Testing
     private static func hasRoom(_ sender: LiveClient) async -> Bool {
         guard let entries = try? await sender.channel.getStatsSnapshot().entries else { return true }
         func count(_ type: String, _ key: String) -> Int {
-            entries.filter { $0.type == type }.compactMap { entry in
-                if case .decimal(let number)? = entry.values[key] {
-                    NSDecimalNumber(decimal: number).intValue
-                } else {
-                    nil
-                }
-            }.max() ?? 0
+            entries.filter { $0.type == type }.compactMap { $0.integer(key) }.max() ?? 0
         }
         let done = count("outbound-rtp", "framesEncoded") + count("media-source", "framesDropped")
         return count("media-source", "frames") - done < 2
@@ -173,14 +167,8 @@ import Testing
     /// Bits per second of video, over the next second.
     private static func receivedBitrate(_ client: LiveClient) async throws -> Int {
         func bytes() async throws -> Int {
-            try await client.channel.getStatsSnapshot().entries.filter { $0.type == "inbound-rtp" }.compactMap {
-                entry in
-                if case .decimal(let number)? = entry.values["bytesReceived"] {
-                    NSDecimalNumber(decimal: number).intValue
-                } else {
-                    nil
-                }
-            }.reduce(0, +)
+            try await client.channel.getStatsSnapshot().entries.filter { $0.type == "inbound-rtp" }
+                .compactMap { $0.integer("bytesReceived") }.reduce(0, +)
         }
         let clock = ContinuousClock()
         let begin = (bytes: try await bytes(), at: clock.now)
@@ -193,6 +181,14 @@ import Testing
         #expect(all.numbers <= Self.longestGap, "\(all)")
         #expect(all.skew < 200, "\(all)")
         #expect(all.backwards == 0, "\(all)")
+    }
+}
+
+extension StatisticsEntrySnapshot {
+    /// A counter; nil if there is none of this name.
+    fileprivate func integer(_ key: String) -> Int? {
+        guard case .decimal(let number)? = values[key] else { return nil }
+        return NSDecimalNumber(decimal: number).intValue
     }
 }
 #endif

@@ -10,13 +10,7 @@ import Testing
     private func client(
         _ urls: [String], _ change: (inout Configuration) -> Void = { _ in }
     ) -> LiveClient {
-        var configuration = Configuration(
-            urlCandidates: urls.compactMap { URL(string: $0) }, channelId: "room", role: .sendrecv)
-        configuration.videoEnabled = false
-        configuration.audioEnabled = false
-        configuration.dataChannelSignaling = true
-        change(&configuration)
-        return LiveClient(configuration)
+        LiveClient(LiveClient.settings(urls, change))
     }
 
     private func end(_ client: LiveClient, seconds: Double = 15) async -> String {

@@ -179,18 +179,16 @@ import Testing
         try await withServer { server in
             for value in [Int.max, Int.min, 0] {
                 let client = LiveClient(
-                    {
-                        var configuration = LiveClient.messaging(server)
-                        configuration.audioEnabled = true
-                        configuration.videoEnabled = true
-                        configuration.cameraSettings = CameraSettings(frameRate: value, isEnabled: false)
-                        configuration.initialMicrophoneEnabled = false
-                        configuration.connectionTimeout = value == .max ? value : 20
-                        configuration.videoBitRate = value
-                        configuration.audioBitRate = value
-                        configuration.spotlightNumber = value
-                        return configuration
-                    }())
+                    LiveClient.messaging(server) {
+                        $0.audioEnabled = true
+                        $0.videoEnabled = true
+                        $0.cameraSettings = CameraSettings(frameRate: value, isEnabled: false)
+                        $0.initialMicrophoneEnabled = false
+                        $0.connectionTimeout = value == .max ? value : 20
+                        $0.videoBitRate = value
+                        $0.audioBitRate = value
+                        $0.spotlightNumber = value
+                    })
                 #expect(
                     await client.journal.wait(seconds: 20) { $0.contains { $0.hasPrefix("connect ") } },
                     "\(client.journal.entries)")
@@ -203,14 +201,11 @@ import Testing
     @Test func operationsThatAreNotPossibleSaySo() async throws {
         try await withServer { server in
             let client = LiveClient(
-                {
-                    var configuration = LiveClient.messaging(server)
-                    configuration.dataChannelSignaling = false
-                    configuration.dataChannels = nil
-                    configuration.audioEnabled = true
-                    configuration.role = .recvonly
-                    return configuration
-                }())
+                LiveClient.messaging(server, .recvonly) {
+                    $0.dataChannelSignaling = false
+                    $0.dataChannels = nil
+                    $0.audioEnabled = true
+                })
             #expect(client.send("#spam", "x") == "Messaging error: DataChannel is not open yet")
             #expect(await client.connected())
             let channel = client.channel

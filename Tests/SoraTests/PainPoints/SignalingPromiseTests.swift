@@ -237,7 +237,7 @@ import Testing
     }
 
     // api 5.30
-    @Test func uRIsOfRelaysStayAsTheyAre() throws {
+    @Test func relaysKeepTheirURIs() throws {
         let uris = [
             "turn:relay.example.com?transport=udp", "turn:[2001:db8::1]:3478?transport=tcp",
             "turns:relay.example.com:443?transport=tcp", "turn:ユーザ.example.com:3478", "turn:a%20b.example.com",

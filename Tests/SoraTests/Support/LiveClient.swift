@@ -65,16 +65,33 @@ final class LiveClient: Sendable {
         #expect(await journal.wait(seconds: 20) { $0.contains { $0.hasPrefix("disconnect") } })
     }
 
-    static func messaging(_ server: SoraServer, _ role: Role = .sendrecv, room: String = "room") -> Configuration {
-        var configuration = Configuration(url: URL(string: server.signalingURL)!, channelId: room, role: role)
+    /// Settings without media, with DataChannel signaling.
+    static func settings(
+        _ urls: [String], _ change: (inout Configuration) -> Void = { _ in }
+    ) -> Configuration {
+        var configuration = Configuration(
+            urlCandidates: urls.compactMap { URL(string: $0) }, channelId: "room", role: .sendrecv)
         configuration.videoEnabled = false
         configuration.audioEnabled = false
         configuration.dataChannelSignaling = true
-        configuration.dataChannels = [
-            ["label": "#spam", "direction": "sendrecv"],
-            ["label": "#egg", "direction": "sendrecv", "compress": true],
-        ]
+        change(&configuration)
         return configuration
+    }
+
+    /// The same with the labels `#spam` and `#egg`.
+    static func messaging(
+        _ server: SoraServer, _ role: Role = .sendrecv, room: String = "room",
+        _ change: (inout Configuration) -> Void = { _ in }
+    ) -> Configuration {
+        settings([server.signalingURL]) {
+            $0.role = role
+            $0.channelId = room
+            $0.dataChannels = [
+                ["label": "#spam", "direction": "sendrecv"],
+                ["label": "#egg", "direction": "sendrecv", "compress": true],
+            ]
+            change(&$0)
+        }
     }
 }
 

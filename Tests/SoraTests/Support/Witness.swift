@@ -90,6 +90,7 @@ final class Witness: Sendable {
         return parts.compactMap { $0.map { " \($0)" } }.joined()
     }
 
+    // Set at the end of `init`.
     var channel: MediaChannel { objects.read()!.value.channel }
     var task: ConnectionTask { objects.read()!.value.task }
     var entries: [String] { journal.entries }
