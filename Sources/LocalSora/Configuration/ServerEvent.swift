@@ -38,11 +38,13 @@ public struct ServerEvent: Sendable, CustomStringConvertible {
     /// Seconds on the server's clock, which starts at an arbitrary point.
     public var seconds: Double { Double(at.nanoseconds) / 1e9 }
 
+    /// One line. Control characters in the words of clients are escaped, so that nobody can forge a line of the
+    /// log or speak to the terminal.
     public var description: String {
         var text = kind.rawValue
         if !channelID.isEmpty { text += " channel=\(channelID)" }
         if !connectionID.isEmpty { text += " connection=\(connectionID)" }
         if !detail.isEmpty { text += " \(detail)" }
-        return text
+        return text.escapingControlCharacters
     }
 }

@@ -102,7 +102,13 @@ struct Admission: Sendable {
         reader.set("turn_tls_only", &grant.turn.allowsOnlyTLS)
         var seconds: Double?
         reader.set("connection_lifetime", &seconds)
-        if let seconds, seconds > 0, seconds < 1e9 { grant.lifetime = .milliseconds(Int64(seconds * 1000)) }
+        if let seconds {
+            // One that cannot be meant must not become none at all.
+            guard seconds > 0, seconds < 1e9 else {
+                throw ConnectRejection(reason: "INVALID-AUTH-RESULT-CONNECTION-LIFETIME")
+            }
+            grant.lifetime = .milliseconds(Int64(seconds * 1000))
+        }
         applyParameters(&reader)
         if let key = reader.mistyped {
             throw ConnectRejection(reason: "INVALID-AUTH-RESULT-" + key.uppercased().replacing("_", with: "-"))

@@ -29,7 +29,7 @@ extension Fault {
         let kind = try Self.kind(&fields)
         self.init(
             kind, channelID: try fields.text("channel_id"), clientID: try fields.text("client_id"),
-            connectionID: try fields.text("connection_id"), times: try fields.number("times").map { Int($0) })
+            connectionID: try fields.text("connection_id"), times: try fields.whole("times", upTo: 1_000_000_000))
         try fields.finish()
     }
 
@@ -41,7 +41,7 @@ extension Fault {
         switch name {
         case "refuse":
             return .refuse(
-                try stage(&fields), code: UInt16(clamping: Int(try fields.number("code") ?? 4490)),
+                try stage(&fields), code: UInt16(clamping: try fields.whole("code", upTo: 65_535) ?? 4490),
                 reason: try fields.text("reason") ?? "INTERNAL-ERROR")
         case "silence": return .silence(try stage(&fields))
         case "redirect": return .redirect(to: try fields.text("location"))
@@ -74,7 +74,7 @@ extension Fault {
         case "close":
             return .close(
                 after: try fields.milliseconds("after_ms") ?? .zero,
-                code: UInt16(clamping: Int(try fields.number("code") ?? 1000)),
+                code: UInt16(clamping: try fields.whole("code", upTo: 65_535) ?? 1000),
                 reason: try fields.text("reason") ?? "DISCONNECTED-API")
         case "reset": return .reset(after: try fields.milliseconds("after_ms") ?? .zero)
         case "vanish": return .vanish(after: try fields.milliseconds("after_ms") ?? .zero)
@@ -214,6 +214,14 @@ private struct FaultFields {
             throw Fault.ParseError(description: "key '\(key)' is not a number from 0")
         }
         return number
+    }
+
+    mutating func whole(_ key: String, upTo most: Int) throws(Fault.ParseError) -> Int? {
+        guard let number = try number(key) else { return nil }
+        guard number <= Double(most), number == number.rounded() else {
+            throw Fault.ParseError(description: "key '\(key)' is not a whole number from 0 to \(most)")
+        }
+        return Int(number)
     }
 
     mutating func share(_ key: String) throws(Fault.ParseError) -> Double {

@@ -25,6 +25,8 @@ final class FaultBoard: Sendable {
     /// Returns the fault's number, or nil if there are too many.
     func add(_ fault: Fault) -> Int? {
         state.withLock { state in
+            // Those that have happened as often as they were to make room.
+            if state.entries.count >= Self.limit { state.entries.removeAll { $0.remaining == 0 } }
             guard state.entries.count < Self.limit else { return nil }
             let number = state.nextNumber
             state.nextNumber += 1

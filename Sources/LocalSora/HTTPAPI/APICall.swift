@@ -272,8 +272,11 @@ enum APICall: Sendable {
             return ["fault_id": result.number.json, "connections": result.connections.json]
         },
         "LocalSora.ListFaults": .server { front, _ in .array(front.faults.entries.map(\.json)) },
-        "LocalSora.RemoveFaults": .server { front, parameters in
-            let number = parameters.object["fault_id"]?.intValue
+        "LocalSora.RemoveFaults": .server { front, parameters throws(APIError) in
+            let given = parameters.object["fault_id"].flatMap { $0.isNull ? nil : $0 }
+            let number = given?.exactIntValue
+            // What is no number must not stand for all of them.
+            if given != nil, number == nil { throw APIError(.invalidParameter("fault_id")) }
             return ["removed": (await front.removeFaults(number)).json]
         },
     ]

@@ -62,7 +62,8 @@ struct APIParameters: Sendable {
         guard let expire = RecordingRequest.duration(object["expire_time"]) else {
             throw .invalidParameter("expire_time")
         }
-        guard let split = RecordingRequest.duration(object["split_duration"]) else {
+        let split = RecordingRequest.duration(object["split_duration"], atLeast: RecordingRequest.shortestSplit)
+        guard let split else {
             throw .invalidParameter("split_duration")
         }
         return RecordingRequest(expireTime: expire, splitDuration: split, metadata: object["metadata"])

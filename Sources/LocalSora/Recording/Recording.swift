@@ -31,17 +31,21 @@ package struct RecordingRequest: Sendable, Equatable {
 
 extension RecordingRequest {
     /// Seconds, more than none and less than a year.
+    /// No piece of a recording is shorter, in seconds: pieces without length would keep the loop busy with
+    /// nothing but opening files.
+    static let shortestSplit = 1.0
+
     /// - Returns: what `json` says, which is nil where it says nothing; nil itself if it is no such number.
-    static func duration(_ json: JSONValue?) -> Duration?? {
+    static func duration(_ json: JSONValue?, atLeast least: Double = 0.001) -> Duration?? {
         guard let json, !json.isNull else { return .some(nil) }
-        guard let seconds = json.doubleValue, seconds > 0, seconds < 31_536_000 else { return nil }
+        guard let seconds = json.doubleValue, seconds >= least, seconds < 31_536_000 else { return nil }
         return .some(.milliseconds(Int64(seconds * 1000)))
     }
 
     /// From the answer of the session webhook (spec/signaling.md 9.4); nil if a value is wrong.
     init?(sessionAnswer answer: JSONObject) {
         guard let expire = Self.duration(answer["recording_expire_time"]),
-            let split = Self.duration(answer["recording_split_duration"])
+            let split = Self.duration(answer["recording_split_duration"], atLeast: Self.shortestSplit)
         else { return nil }
         self.init(expireTime: expire, splitDuration: split, metadata: answer["recording_metadata"])
     }

@@ -31,6 +31,22 @@ import Testing
         }
     }
 
+    /// Names come from clients: none forges a line or speaks to the terminal.
+    @Test func eventsStayOnTheirLine() async throws {
+        try await withServer { server in
+            try await withClient { client in
+                var connect = ChannelHarness.messaging()
+                connect.channelID = "a\n\u{1B}[31mleft channel=b\r\u{202E}\u{85}c"
+                try await client.join(server.signalingURL, connect)
+                let event = try #require(await server.waitForEvent(.joined))
+                #expect(event.channelID == connect.channelID)
+                #expect(
+                    "\(event)".hasPrefix(
+                        #"joined channel=a\n\u{1B}[31mleft channel=b\u{D}\u{202E}\u{85}c connection="#))
+            }
+        }
+    }
+
     @Test func waitingForAnEventEndsInTimeAndWithTheServer() async throws {
         let server = try await SoraServer.start()
         #expect(await server.waitForEvent(.joined, within: .milliseconds(20)) == nil)

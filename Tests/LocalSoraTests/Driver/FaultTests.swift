@@ -1,9 +1,10 @@
-import LocalSora
 import SoraHTTP
 import SoraMessages
 import SoraWire
 import TestSupport
 import Testing
+
+@testable import LocalSora
 
 @Suite("Fault injection") struct FaultTests {
     private static let chat = DataChannelDefinition(label: "#chat", direction: .sendrecv)
@@ -264,6 +265,36 @@ import Testing
                 #expect(await second.wait { $0.peer?.data("#chat") == [[1]] })
             }
         }
+    }
+
+    @Test func removingANumberThatIsNoneRemovesNothing() async throws {
+        try await withServer { server in
+            for _ in 0..<2 { _ = try await server.call("LocalSora.InjectFault", ["fault": "drop", "types": ["ping"]]) }
+            for wrong: JSONValue in ["1", 1.5, [1], true] {
+                let answer = try await server.call("LocalSora.RemoveFaults", ["fault_id": wrong])
+                #expect(answer.status == 400)
+                #expect(answer.json.objectValue?["error_type"] == "INVALID-PARAMETER")
+            }
+            #expect(try await server.call("LocalSora.ListFaults").json.arrayValue?.count == 2)
+            #expect(try await server.call("LocalSora.RemoveFaults", ["fault_id": 1]).json == ["removed": 1])
+        }
+    }
+
+    /// A server that lives through a thousand tests takes the next fault, too.
+    @Test func faultsThatAreUsedUpMakeRoom() async throws {
+        let once = try Fault(parsing: "fault=redirect,times=1")
+        let board = FaultBoard(Array(repeating: once, count: 1000))
+        #expect(board.add(once) == nil)
+        #expect(board.atConnect(channelID: "c", clientID: nil) == .redirect(to: nil))
+        #expect(board.add(once) == 1001)
+        #expect(board.entries.count == 1000)
+        #expect(board.add(once) == nil)
+    }
+
+    @Test(arguments: ["code=65536", "code=1.5", "code=-1", "code=x", "times=0.5", "times=1e11"])
+    func numbersThatCannotBeMeantAreRefused(word: String) {
+        #expect(throws: Fault.ParseError.self) { try Fault(parsing: "fault=close,\(word)") }
+        #expect(throws: Fault.ParseError.self) { try Fault(parsing: "fault=refuse,\(word)") }
     }
 
     @Test func apiInjectsListsAndRemovesFaults() async throws {

@@ -66,6 +66,8 @@ import Testing
         (token(["spotlight": true, "spotlight_number": 9]), "INVALID-SPOTLIGHT-NUMBER"),
         (token(["simulcast_encodings": [["rid": "r9"]]]), "INVALID-AUTH-RESULT-SIMULCAST-ENCODINGS"),
         (token(["simulcast_encodings": [["rid": "r0"], ["rid": "r0"]]]), "INVALID-AUTH-RESULT-SIMULCAST-ENCODINGS"),
+        (token(["connection_lifetime": -1]), "INVALID-AUTH-RESULT-CONNECTION-LIFETIME"),
+        (token(["connection_lifetime": 1e300]), "INVALID-AUTH-RESULT-CONNECTION-LIFETIME"),
         (token(["simulcast_rpc_rids": ["r7"]]), "INVALID-AUTH-RESULT-SIMULCAST-RPC-RIDS"),
     ])
     func badTokensAreRefused(token: String?, reason: String) async throws {

@@ -67,6 +67,29 @@ import Testing
         }
     }
 
+    /// Pieces of no length would keep the loop busy with nothing but files.
+    @Test func piecesAreAtLeastASecondLong() async throws {
+        try await withDirectory { directory in
+            try await withServer {
+                $0.recordingDirectory = directory
+            } _: { server in
+                try await withClient { client in
+                    try await client.join(server.signalingURL, ChannelHarness.connect(.sendonly))
+                    #expect(await client.isUp())
+                    for wrong: JSONValue in [0.0001, 0.999, 0, -1, "1"] {
+                        let answer = try await server.call(
+                            "Sora_20231220.StartRecording", ["channel_id": "sora", "split_duration": wrong])
+                        #expect(answer.status == 400)
+                        #expect(answer.json.objectValue?["error_type"] == "INVALID-PARAMETER")
+                    }
+                    let right = try await server.call(
+                        "Sora_20231220.StartRecording", ["channel_id": "sora", "split_duration": 1])
+                    #expect(right.status == 200)
+                }
+            }
+        }
+    }
+
     @Test func sessionWebhookAsksForARecording() async throws {
         let hook = try await HookServer.start { _, body in
             body["type"] == "session.created" ? ["recording": true, "recording_metadata": "all"] : [:]
