@@ -1,4 +1,7 @@
 import Foundation
+import Glibc
+import LocalSora
+import SoraLocking
 
 /// Where words go: results to standard output, everything else to standard error.
 enum Terminal {
@@ -15,10 +18,30 @@ enum Terminal {
     /// Text without a line end on standard error, for progress.
     static func raw(_ text: String) { write(text, to: FileHandle.standardError) }
     /// The one sentence that says why the command failed.
-    static func error(_ text: String) { write("sora: \(text)\n", to: FileHandle.standardError) }
+    static func error(_ text: String) {
+        write("sora: \(text.escapingControlCharacters)\n", to: FileHandle.standardError)
+    }
+
+    /// Why standard output has not taken all results: a disk that is full. A reader that went away is no fault.
+    static var lostResults: String? { lost.withLock { $0 } }
+
+    private static let lost = Locked<String?>(nil)
 
     private static func write(_ text: String, to handle: FileHandle) {
-        // A reader that went away is no fault of ours.
-        try? handle.write(contentsOf: Data(text.utf8))
+        let bytes = Array(text.utf8)
+        var done = 0
+        while done < bytes.count {
+            let count = bytes[done...].withUnsafeBytes { Glibc.write(handle.fileDescriptor, $0.baseAddress, $0.count) }
+            if count > 0 {
+                done += count
+            } else if errno == EAGAIN {
+                var wanted = pollfd(fd: handle.fileDescriptor, events: Int16(POLLOUT), revents: 0)
+                poll(&wanted, 1, -1)
+            } else if errno != EINTR {
+                let reason = errno == EPIPE || errno == EBADF ? nil : String(cString: strerror(errno))
+                if handle.fileDescriptor == STDOUT_FILENO { lost.withLock { $0 = $0 ?? reason } }
+                return
+            }
+        }
     }
 }

@@ -29,6 +29,13 @@ enum Tool {
     }()
 
     static func run(_ words: [String]) async -> ExitStatus {
+        let status = await perform(words)
+        guard status == .success, let reason = Terminal.lostResults else { return status }
+        Terminal.error("standard output cannot be written: \(reason)")
+        return .cannotCreate
+    }
+
+    private static func perform(_ words: [String]) async -> ExitStatus {
         do {
             switch try ArgumentParser(root: root).parse(words) {
             case .version:

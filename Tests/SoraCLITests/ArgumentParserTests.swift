@@ -73,6 +73,28 @@ import Testing
         #expect(try parse("send").integer("count") == nil)
     }
 
+    @Test func helpBehindAGroupIsThatGroups() throws {
+        let root = CommandDefinition(name: "tool", abstract: "", subcommands: [Self.tool])
+        for (words, expected) in [(["help"], "tool"), (["help", "tool", "send"], "tool tool send")] {
+            guard case .help(_, let path) = try ArgumentParser(root: root).parse(words) else {
+                Issue.record("no help")
+                continue
+            }
+            #expect(path.joined(separator: " ") == expected)
+        }
+        // What the group's help names: 'tool tool help COMMAND'.
+        guard case .help(let command, let path) = try ArgumentParser(root: root).parse(["tool", "help", "send"]) else {
+            Issue.record("no help")
+            return
+        }
+        #expect(command.name == "send" && path == ["tool", "tool", "send"])
+        guard case .help(let group, _) = try ArgumentParser(root: root).parse(["tool", "help"]) else {
+            Issue.record("no help")
+            return
+        }
+        #expect(group.subcommands.map(\.name) == ["send", "read"])
+    }
+
     @Test func helpNamesEveryOption() throws {
         guard case .help(let command, let path) = try ArgumentParser(root: Self.tool).parse(["send", "-h"]) else {
             Issue.record("no help")

@@ -64,6 +64,57 @@ import Testing
         return lines.count == 1 && lines[0].hasPrefix("sora: ")
     }
 
+    /// A result that a full disk did not take is no success.
+    @Test func resultsThatCannotBeWrittenAreAnError() throws {
+        let process = Process()
+        process.executableURL = Self.program
+        process.arguments = ["--version"]
+        process.standardOutput = FileHandle(forWritingAtPath: "/dev/full")
+        let errors = Pipe()
+        process.standardError = errors
+        try process.run()
+        let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 73)
+        #expect(text == "sora: standard output cannot be written: No space left on device\n")
+    }
+
+    #if Media
+    /// The parts of the demo are processes of their own, which Ctrl-C does not reach.
+    @Test(.timeLimit(.minutes(1))) func interruptedDemoLeavesNoProcessBehind() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "demo-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (process, _, errors) = try Self.start(["demo", "--output", folder.path])
+        var text = ""
+        while !text.contains("/signaling\n") {
+            let more = errors.fileHandleForReading.availableData
+            try #require(!more.isEmpty, "\(text)")
+            text += String(decoding: more, as: UTF8.self)
+        }
+        let url = try #require(text.firstMatch(of: /ws:\S+/)).output
+        process.interrupt()
+        text += String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        #expect(process.terminationReason == .exit && process.terminationStatus == 130, "\(text)")
+        #expect(text.hasSuffix("sora: interrupted before the demo was over\n"))
+        #expect(try Self.run("message", "--url", String(url), "--send", "x").status == 69)
+    }
+    #endif
+
+    /// What a server says in a close reason, and what stands on the command line, stays one sentence.
+    @Test func complaintsStayOnTheirLine() throws {
+        let outcome = try Self.run("serve\nsora: all is well\u{1B}[31m")
+        #expect(outcome.status == 64)
+        #expect(Self.isOneSentence(outcome.errors))
+        #expect(outcome.errors.contains(#"serve\nsora: all is well\u{1B}[31m"#))
+    }
+
+    @Test func wrongParametersOfAnRPCAreNamedAsTheHelpNamesThem() throws {
+        let outcome = try Self.run("rpc", "Method", "{bad")
+        #expect(outcome.status == 64)
+        #expect(outcome.errors.hasPrefix("sora: <params> is not JSON"))
+    }
+
     @Test func helpGoesToStandardOutput() throws {
         let help = try Self.run("--help")
         #expect(help.status == 0)

@@ -37,7 +37,7 @@ import Testing
 
     @Test(arguments: [
         ["--url", "http://x/"], ["--connections", "0"], ["--size", "19"], ["--metadata", "{"], ["--ca", "/nowhere"],
-        ["--rate", "0"],
+        ["--rate", "0"], ["--connections", "3", "--publishers", "4"],
     ])
     func wrongWordsAreRefused(words: [String]) {
         #expect(throws: CommandFailure.self) {

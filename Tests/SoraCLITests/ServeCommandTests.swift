@@ -120,6 +120,30 @@ import Testing
         #expect(complaint("--turn-policy", "relay").contains("needs a --turn server"))
     }
 
+    @Test func urlsOfTheWrongKindAreNamedWithTheirOption() throws {
+        for option in ["--auth-webhook", "--session-webhook", "--event-webhook"] {
+            for url in ["hook", "ws://127.0.0.1/", "http://", ""] {
+                #expect(complaint(option, url) == "\(option) takes a URL with http:// or https://, not '\(url)'")
+            }
+        }
+        #expect(complaint("--redirect", "foo") == "--redirect takes a URL with ws:// or wss://, not 'foo'")
+        #expect(complaint("--redirect", "http://127.0.0.1/signaling").contains("ws:// or wss://"))
+        #expect(try configuration("--redirect", "wss://sora.test/signaling").redirectLocation != nil)
+    }
+
+    @Test func emptySecretIsNoSecret() {
+        #expect(complaint("--jwt-secret", "").contains("is empty"))
+        #expect(complaint("--jwt-secret", "s").isEmpty)
+    }
+
+    @Test func whatCannotStartTellsWhoseFaultItIs() throws {
+        let wrongHost = try CommandTests.run("serve", "--port", "0", "--host", "nowhere")
+        #expect(wrongHost.status == ExitStatus.usage.rawValue)
+        let noFile = try CommandTests.run("serve", "--port", "0", "--cert", "/nowhere.pem", "--key", "/nowhere.pem")
+        #expect(noFile.status == ExitStatus.noInput.rawValue)
+        #expect(CommandTests.isOneSentence(wrongHost.errors) && CommandTests.isOneSentence(noFile.errors))
+    }
+
     @Test func wrongCombinationsSayWhatBelongsTogether() {
         #expect(complaint("--tls-cert", "c.pem").contains("belong together"))
         #expect(complaint("--tls-key", "k.pem").contains("belong together"))

@@ -30,11 +30,11 @@ package struct RecordingRequest: Sendable, Equatable {
 }
 
 extension RecordingRequest {
-    /// Seconds, more than none and less than a year.
     /// No piece of a recording is shorter, in seconds: pieces without length would keep the loop busy with
     /// nothing but opening files.
     static let shortestSplit = 1.0
 
+    /// Seconds, at least `least` and less than a year.
     /// - Returns: what `json` says, which is nil where it says nothing; nil itself if it is no such number.
     static func duration(_ json: JSONValue?, atLeast least: Double = 0.001) -> Duration?? {
         guard let json, !json.isNull else { return .some(nil) }

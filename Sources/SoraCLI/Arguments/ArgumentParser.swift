@@ -52,7 +52,7 @@ struct ArgumentParser {
 
         while let word = rest.first, !command.subcommands.isEmpty, !word.hasPrefix("-") {
             if word == "help" {
-                return .help(try find(rest.dropFirst(), in: root, path: &path), path: path)
+                return .help(try find(rest.dropFirst(), in: command, path: &path), path: path)
             }
             guard let next = command.subcommands.first(where: { $0.name == word }) else {
                 throw unknown("command", word, among: command.subcommands.map(\.name), path: path)
@@ -92,9 +92,9 @@ struct ArgumentParser {
     }
 
     private func find(
-        _ names: ArraySlice<String>, in root: CommandDefinition, path: inout [String]
+        _ names: ArraySlice<String>, in command: CommandDefinition, path: inout [String]
     ) throws(CommandFailure) -> CommandDefinition {
-        var command = root
+        var command = command
         for name in names {
             guard let next = command.subcommands.first(where: { $0.name == name }) else {
                 throw unknown("command", name, among: command.subcommands.map(\.name), path: path)

@@ -79,13 +79,16 @@ enum ConnectionOptions {
     }
 
     /// Any JSON, given as text or as `@FILE`.
-    static func json(_ text: String, option: String) throws -> JSONValue {
+    static func json(_ text: String, option: String) throws -> JSONValue { try json(text, of: "--\(option)") }
+
+    /// - Parameter word: what the complaint names.
+    static func json(_ text: String, of word: String) throws -> JSONValue {
         let source = text.hasPrefix("@") ? try self.text(ofFile: String(text.dropFirst())) : text
         do {
             return try JSONDecoder().decode(JSONValue.self, from: Data(source.utf8))
         } catch {
             let position = (error as NSError).userInfo["NSJSONSerializationErrorIndex"].map { " at byte \($0)" } ?? ""
-            throw CommandFailure(.usage, "--\(option) is not JSON\(position)")
+            throw CommandFailure(.usage, "\(word) is not JSON\(position)")
         }
     }
 

@@ -36,11 +36,13 @@ enum DemoCommand {
         let picture = folder + "/frame.png"
         for old in [recording, picture] { try? FileManager.default.removeItem(atPath: old) }
 
+        // From here on Ctrl-C ends the parts, too: they are processes of their own.
+        Interruption.listen()
         let server = try Part("server", ["serve", "--port", "0", "--video-codec", "VP8", "--json"])
         defer { server.stop() }
         guard
             let url = await server.first(within: 10, where: { $0["event"] as? String == "serving" })?["url"] as? String
-        else { throw CommandFailure(.unavailable, "the local server did not start: \(server.standardError)") }
+        else { throw failure(.unavailable, "the local server did not start: \(server.standardError)") }
         Terminal.log("local server at \(url)")
         let common = ["--url", url, "--channel", "demo", "--json", "--timeout", "15"]
         let total = Double(seconds)
@@ -50,7 +52,7 @@ enum DemoCommand {
         let publisher = try Part("publisher", publish + common)
         defer { publisher.stop() }
         guard let published = await publisher.first(within: 20, where: { $0["event"] as? String == "connected" }) else {
-            throw CommandFailure(.failure, "the publisher did not connect: \(publisher.standardError)")
+            throw failure(.failure, "the publisher did not connect: \(publisher.standardError)")
         }
         Terminal.log("publishing \(arguments.string("input") ?? "a test pattern")")
         let watcher = try Part(
@@ -62,7 +64,7 @@ enum DemoCommand {
                 + common)
         defer { watcher.stop() }
         guard let watched = await watcher.first(within: 20, where: { $0["event"] as? String == "connected" }) else {
-            throw CommandFailure(.failure, "the watcher did not connect: \(watcher.standardError)")
+            throw failure(.failure, "the watcher did not connect: \(watcher.standardError)")
         }
 
         let messageCount = 20
@@ -90,6 +92,7 @@ enum DemoCommand {
             try? await Task.sleep(for: .milliseconds(250))
         }
         progress.finish()
+        if Interruption.isRequested { throw interrupted }
         let messages = listener.count { $0["label"] as? String == "#demo" }
         let answer = caller.all.first { $0["name"] as? String == "demo" }
         let summary = watcher.last("summary") ?? [:]
@@ -101,6 +104,13 @@ enum DemoCommand {
             published: published, watched: watched, sent: sent, summary: summary, messages: messages,
             messageCount: messageCount, rpcWorked: answer != nil, seconds: seconds, recording: recording,
             picture: picture)
+    }
+
+    private static let interrupted = CommandFailure(.interrupted, "interrupted before the demo was over")
+
+    /// Why the demo cannot go on: Ctrl-C, or what a part lacks.
+    private static func failure(_ status: ExitStatus, _ text: String) -> CommandFailure {
+        Interruption.isRequested ? interrupted : CommandFailure(status, text)
     }
 
     private static func report(
@@ -181,7 +191,7 @@ private final class Part: Sendable {
 
     func first(within seconds: Double, where condition: ([String: Any]) -> Bool) async -> [String: Any]? {
         let end = ContinuousClock.now + .seconds(seconds)
-        while ContinuousClock.now < end {
+        while ContinuousClock.now < end, !Interruption.isRequested {
             if let found = all.first(where: condition) { return found }
             if !process.isRunning, all.first(where: condition) == nil { return nil }
             try? await Task.sleep(for: .milliseconds(20))
@@ -196,6 +206,13 @@ private final class Part: Sendable {
     }
 
     func interrupt() { if process.isRunning { process.interrupt() } }
-    func stop() { if process.isRunning { process.terminate() } }
+    /// Ends it and waits: nothing of the demo outlives it.
+    func stop() {
+        guard process.isRunning else { return }
+        process.terminate()
+        let end = ContinuousClock.now + .seconds(5)
+        while process.isRunning, ContinuousClock.now < end { usleep(10_000) }
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
 }
 #endif

@@ -77,6 +77,11 @@ enum LoadCommand {
         plan.channels = try arguments.integer("channels", in: 1...100_000) ?? 1
         plan.connections = try arguments.integer("connections", in: 1...100_000) ?? 10
         plan.publishers = try arguments.integer("publishers", in: 0...100_000)
+        if let publishers = plan.publishers, publishers > plan.connections {
+            throw CommandFailure(
+                .usage,
+                "--publishers \(publishers) are more than --connections \(plan.connections), whose part they are")
+        }
         switch arguments.string("traffic") {
         case "none": plan.traffic = .none
         case "video":

@@ -35,7 +35,7 @@ enum RPCCommand {
         let method = word.contains("/") ? word : "2025.2.0/\(word)"
         let params =
             try arguments.operands.count > 1
-            ? ConnectionOptions.json(arguments.operands[1], option: "params") : JSONValue.object([:])
+            ? ConnectionOptions.json(arguments.operands[1], of: "<params>") : JSONValue.object([:])
         var configuration = try ConnectionOptions.configuration(arguments, role: .recvonly)
         configuration.audioEnabled = false
         configuration.videoEnabled = false

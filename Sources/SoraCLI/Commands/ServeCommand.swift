@@ -109,7 +109,7 @@ enum ServeCommand {
         do {
             server = try await SoraServer.start(configuration)
         } catch let error as ServerError {
-            throw CommandFailure(.unavailable, "\(error)")
+            throw CommandFailure(status(of: error), "\(error)")
         }
         if isJSON { Terminal.result(["event": "serving", "url": server.signalingURL]) }
         if arguments.has("tls-self-signed"), let certificate = server.certificate { Terminal.log(certificate) }
@@ -119,6 +119,14 @@ enum ServeCommand {
         await Interruption.wait()
         await server.stop()
         return .success
+    }
+
+    static func status(of error: ServerError) -> ExitStatus {
+        switch error {
+        case .invalidAddress, .invalidURL: .usage
+        case .certificate: .noInput
+        case .cannotListen: .unavailable
+        }
     }
 
     /// Adds the options of `--config`.
@@ -165,10 +173,15 @@ enum ServeCommand {
         configuration.answerTimeout = try seconds(arguments, "answer-timeout") ?? configuration.answerTimeout
         let environment = ProcessInfo.processInfo.environment
         configuration.tokenSecret = arguments.string("jwt-secret") ?? environment["SORA_JWT_SECRET"]
+        if configuration.tokenSecret?.isEmpty == true {
+            // Everybody knows the empty secret: that would look like a check and be none.
+            throw CommandFailure(
+                .usage, "the secret of --jwt-secret or SORA_JWT_SECRET is empty: give one, or leave the option out")
+        }
         configuration.acceptsUncheckedTokens = arguments.has("jwt-unchecked")
-        configuration.authWebhook = arguments.string("auth-webhook")
-        configuration.sessionWebhook = arguments.string("session-webhook")
-        configuration.eventWebhook = arguments.string("event-webhook")
+        configuration.authWebhook = try url(arguments, "auth-webhook", ["http", "https"])
+        configuration.sessionWebhook = try url(arguments, "session-webhook", ["http", "https"])
+        configuration.eventWebhook = try url(arguments, "event-webhook", ["http", "https"])
         if let directory = arguments.string("recordings") {
             var isDirectory: ObjCBool = false
             guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory.boolValue
@@ -207,7 +220,7 @@ enum ServeCommand {
         configuration.mediaPort = try port("media-port") ?? 0
         configuration.mediaAddresses = arguments.strings("media-address")
         configuration.eventLoops = try arguments.integer("loops", in: 1...64) ?? 1
-        configuration.redirectLocation = arguments.string("redirect")
+        configuration.redirectLocation = try url(arguments, "redirect", ["ws", "wss"])
         configuration.servesPage = !arguments.has("no-page")
         let certificate = arguments.string("tls-cert") ?? arguments.string("cert")
         let key = arguments.string("tls-key") ?? arguments.string("key")
@@ -239,6 +252,17 @@ enum ServeCommand {
             throw CommandFailure(.usage, "--turn needs --turn-user and --turn-password")
         }
         configuration.turnServers = [.init(urls: urls, username: user, credential: password)]
+    }
+
+    private static func url(_ arguments: ParsedArguments, _ name: String, _ schemes: [String]) throws -> String? {
+        guard let text = arguments.string(name) else { return nil }
+        guard let url = URL(string: text), schemes.contains(url.scheme?.lowercased() ?? ""), url.host?.isEmpty == false
+        else {
+            throw CommandFailure(
+                .usage,
+                "--\(name) takes a URL with \(schemes.map { "\($0)://" }.joined(separator: " or ")), not '\(text)'")
+        }
+        return text
     }
 
     private static func seconds(_ arguments: ParsedArguments, _ name: String) throws -> Duration? {

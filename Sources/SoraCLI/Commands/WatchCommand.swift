@@ -47,6 +47,14 @@ enum WatchCommand {
         let duration = try arguments.number("duration", in: 0...1e9)
         let snapshot = arguments.string("snapshot")
         let recording = arguments.string("record")
+        if let snapshot {
+            // The picture comes late: a place that is not there is told now.
+            let folder = URL(fileURLWithPath: snapshot).deletingLastPathComponent().path
+            guard FileManager.default.isWritableFile(atPath: folder) else {
+                throw CommandFailure(
+                    .cannotCreate, "\(snapshot) cannot be written: \(folder) is no directory to write to")
+            }
+        }
         let watcher = try Watcher(
             recording: recording, snapshot: snapshot,
             snapshotAfter: try arguments.integer("snapshot-after", in: 1...Int.max) ?? 30,
