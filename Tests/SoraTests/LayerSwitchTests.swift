@@ -10,7 +10,8 @@ import Testing
 /// What a viewer of a running 720p simulcast stream sees, proven by the number burnt into each picture.
 ///
 /// The bounds are in numbers and timestamps, which hold on a busy machine; wall time is printed.
-@Suite(.serialized) struct LayerSwitchTests {
+@Suite(.serialized, .enabled(if: RealTime.factor == 1, "coding 720p in real time is beyond a sanitizer"))
+struct LayerSwitchTests {
     static let codecs: [VideoCodec] = [.vp8, .vp9, .h264]
     /// 200 ms at 30 pictures a second.
     static let longestGap = 6

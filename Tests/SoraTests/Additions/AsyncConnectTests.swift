@@ -6,7 +6,7 @@ import Testing
 @testable import Sora
 
 /// `connect` as an async function, with a scripted driver in place of the network.
-@Suite struct AsyncConnectTests {
+@Suite(.serialized, .leavesNoObjects) struct AsyncConnectTests {
     private func begin(_ stage: Stage) -> Task<Transfer<MediaChannel>, any Error> {
         Task { Transfer(try await stage.sora.connect(configuration: Stage.configuration())) }
     }
@@ -19,6 +19,7 @@ import Testing
         driver.core.deliver(.connected)
         let channel = try await attempt.value.value
         #expect(channel.isAvailable && channel === stage.sora.mediaChannels.first)
+        await channel.disconnect()
     }
 
     @Test func throwsWhatTheHandlerWouldGet() async throws {
@@ -81,7 +82,7 @@ import Testing
 
     @Test func prepareSeesTheConnectionBeforeItStarts() async throws {
         let stage = Stage()
-        stage.sora.handlers.onAddMediaChannel = { _ in stage.journal.add("added") }
+        stage.sora.handlers.onAddMediaChannel = { [journal = stage.journal] _ in journal.add("added") }
         let attempt = Task {
             var events: AsyncStream<SoraEvent>?
             _ = try await stage.sora.connect(configuration: Stage.configuration()) { channel in

@@ -18,6 +18,7 @@ extension Trait where Self == LeavesNoObjects {
             // Cameras, screen and sound: one of each in a process, also where iOS has `shared`.
             "Sora.CameraSystem": 1, "Sora.CameraVideoCapturerHandlers": 1, "Sora.ScreenCaptureOwner": 1,
             "Sora.RTCAudioSession": 1, "Sora.AVAudioSessionRouteDescription": 1, "Sora.AudioRouteObserver": 1,
+            "Sora.DeliveryQueue": 1,
             "SoraDevices.SpeakerMixer": 1, "SoraDevices.SpeakerSink": 1, "SoraDevices.Flag": 1,
             "SoraDevices.DeviceMonitor": 2, "SoraDevices.ChangeList": 2, "SoraDevices.SoundServer": 1,
             "SoraDevices.CameraServer": 1,
