@@ -39,7 +39,7 @@ test-no-media: ## the package without the Media trait
 	@scripts/setup.sh build
 	@scripts/test.sh no-media
 
-test-deep: ## every unit test under the address, leak and thread sanitizers
+test-deep: ## unit tests under the address and leak sanitizers, the concurrent ones under the thread sanitizer
 	@scripts/setup.sh test
 	@$(TEST_ENV) scripts/test.sh deep
 

@@ -49,11 +49,17 @@ build() {
 serial=" ExamplesTests LocalSoraTests SoraCLITests SoraClientTests SoraDevicesTests SoraDiagnosticsTests SoraPeerTests
 SoraTests "
 
+# What the thread sanitizer examines: targets in which our own threads, loops and tasks meet. The others are machines
+# without threads, programs of their own, or GStreamer's threads, whose locks it does not see.
+concurrent=" LocalSoraTests SoraClientTests SoraLoadTests SoraLockingTests SoraMediaTests SoraNetworkTests SoraPeerTests
+SoraTests "
+
 unit() {
     local target folder
     for folder in Tests/*Tests; do
         target=$(basename "$folder")
         [[ $target == InteropTests ]] && continue
+        [[ ${SORA_SANITIZER:-} == thread && ${concurrent//$'\n'/ } != *" $target "* ]] && continue
         local options=()
         [[ ${serial//$'\n'/ } == *" $target "* ]] && options+=(--no-parallel)
         run "$target$suffix" swift test --skip-build "$@" ${options[@]+"${options[@]}"} --filter "^$target\\."
@@ -89,7 +95,8 @@ all)
     no_media
     ;;
 deep)
-    # Both sanitizers over all unit tests. The leak sanitizer is part of the address sanitizer.
+    # The address sanitizer, with the leak sanitizer, over all unit tests; the thread sanitizer over the concurrent ones.
+    export TSAN_OPTIONS="suppressions=$PWD/Tests/thread-sanitizer.supp"
     for sanitizer in address thread; do
         factor=$([[ $sanitizer == address ]] && echo 4 || echo 8)
         export SORA_SANITIZER=$sanitizer SORA_TIME_FACTOR=$factor
