@@ -91,6 +91,8 @@ final class SwiftPeer: @unchecked Sendable {
         try await wait("open channel \(label)", within: .seconds(15)) {
             $0.opened.contains(label) && $0.isSwitched ? () : nil
         }
+        // The text of `switched` is told a moment before it takes effect.
+        try await channel.waitUntilOpen(label: label)
     }
 
     func switched() async throws {
