@@ -2,7 +2,8 @@
 import Glibc
 
 /// What `Locked` stands on in a build for the thread sanitizer: the shape of `Synchronization.Mutex` on pthread's.
-// Unchecked: `value` is touched only between lock and unlock.
+// `@unchecked Sendable`: both pointers are `let`s, made and freed once by their only owner (the type is not copyable);
+// `mutex` is made for use from any thread, and `value` is touched only between its lock and unlock.
 @usableFromInline
 struct LockStorage<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -40,7 +41,8 @@ typealias LockStorage = Mutex
 #endif
 
 /// What stands behind a lock, for the compiler: `Locked` looks after what it is not told.
-// Unchecked: exists only within a lock and on the way out of it; `Locked` says who proves what.
+// `@unchecked Sendable`: inside a lock the value is reached by one thread at a time. On the way out of `withLock` the
+// compiler has proved the value free of ties (`sending`); on the way out of `withLockUnchecked` its caller has.
 @usableFromInline
 struct Unchecked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     @usableFromInline var value: Value
