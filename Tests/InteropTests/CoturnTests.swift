@@ -2,54 +2,12 @@ import Foundation
 import Glibc
 import SoraICE
 import SoraWire
+import TestSupport
 import Testing
 
 /// Debian's coturn: what the virtual TURN server of the unit tests may have misunderstood.
 @Suite(.serialized, .enabled(if: Interop.isEnabled, Interop.reason))
 struct CoturnTests {
-    /// A coturn of its own for one test; it dies with this object.
-    final class Coturn {
-        let port: UInt16
-        private let process = Process()
-        private let folder: URL
-
-        init(port: UInt16, _ extra: [String] = []) throws {
-            self.port = port
-            folder = FileManager.default.temporaryDirectory.appendingPathComponent("coturn-\(UUID().uuidString)")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/turnserver")
-            process.arguments =
-                [
-                    "-n", "--listening-ip=127.0.0.1", "--relay-ip=127.0.0.1", "--listening-port=\(port)",
-                    "--lt-cred-mech",
-                    "--user=user:pass", "--realm=example.org", "--allow-loopback-peers", "--no-cli", "--no-tls",
-                    "--no-dtls", "--log-file=\(folder.path)/log", "--simple-log", "--pidfile=\(folder.path)/pid",
-                    "--userdb=\(folder.path)/db",
-                ] + extra
-            process.standardOutput = FileHandle.nullDevice
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            try #require(waitUntilItListens(), "coturn did not begin to listen")
-        }
-
-        deinit {
-            kill()
-            try? FileManager.default.removeItem(at: folder)
-        }
-
-        func kill() { Glibc.kill(process.processIdentifier, SIGKILL) }
-
-        private func waitUntilItListens() -> Bool {
-            for _ in 0..<200 {
-                let probe = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-                defer { close(probe) }
-                if LoopbackAgents.withAddress(port, { Glibc.connect(probe, $0, $1) }) == 0 { return true }
-                usleep(25_000)
-            }
-            return false
-        }
-    }
-
     /// A relay-only client (0) and a lite server (1), connected through coturn.
     static func connect(_ coturn: Coturn, _ transport: String) throws -> LoopbackAgents {
         let agents = LoopbackAgents()
@@ -100,7 +58,7 @@ struct CoturnTests {
     @Test func aKilledServerEndsTheConnectionOverTCPAtOnceAndFailsInBoundedTime() throws {
         let coturn = try Coturn(port: 34_784)
         let agents = try Self.connect(coturn, "tcp")
-        coturn.kill()
+        coturn.end()
         agents.run(for: .seconds(2)) { agents.hosts[0].agent.state == .disconnected }
         #expect(agents.hosts[0].agent.state == .disconnected)
         let start = LoopbackAgents.now

@@ -1,6 +1,7 @@
 import Foundation
 import LocalSora
 import SoraNetwork
+import TestSupport
 import Testing
 
 @testable import Sora
@@ -227,10 +228,10 @@ struct FailoverTests {
         let old = try Companion(
             "openssl",
             [
-                "s_server", "-quiet", "-www", "-tls1_2", "-accept", "\(Interop.host):47003", "-cert",
+                "s_server", "-www", "-tls1_2", "-accept", "\(Interop.host):47003", "-cert",
                 try folder.write("cert.pem", identity.certificateChain), "-key",
                 try folder.write("key.pem", identity.privateKey),
-            ], readyAt: 47_003)
+            ], ready: .output("ACCEPT"))
         let url = "wss://\(Interop.host):47003/signaling"
         await fails([url], "WebSocket error (", "instead of opening a WebSocket") {
             $0.caCertificate = authority.pem

@@ -1,6 +1,7 @@
 import Foundation
 import LocalSora
 import SoraLocking
+import TestSupport
 import Testing
 
 @testable import Sora
@@ -19,7 +20,7 @@ struct NetworkChangeTests {
         static let server = "10.77.0.1"
         let url: String
         private let namespace: Companion
-        private let coturn: Companion?
+        private let coturn: Coturn?
         private let server: Transfer<Process>
 
         /// Runs a test at a site, which is taken down in any case.
@@ -36,19 +37,14 @@ struct NetworkChangeTests {
         }
 
         private init(_ relay: String?) async throws {
-            namespace = try Companion("unshare", ["-n", "sleep", "600"])
+            namespace = try Companion(
+                "unshare", ["-n", "sh", "-c", "echo apart; exec sleep 600"], ready: .output("apart"))
             let identifier = namespace.identifier
             func inside(_ words: String) throws {
                 let command = ["-t", "\(identifier)", "-n"] + words.split(separator: " ").map(String.init)
                 let outcome = try Tool.command("nsenter", command)
                 try #require(outcome.status == 0, "in the server's namespace, \(words): \(outcome.errors)")
             }
-            // The child is there; its namespace is a moment later.
-            let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/net")
-            let isApart = try await eventually(within: .seconds(10), every: .milliseconds(20)) {
-                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(identifier)/ns/net")) != own
-            }
-            try #require(isApart)
             try inside("ip link set lo up")
             try inside("ip addr add \(Self.server)/32 dev lo")
             for number in [1, 2] {
@@ -61,15 +57,8 @@ struct NetworkChangeTests {
             try Self.up(1)
             var turn: [String] = []
             if let relay {
-                let folder = try TestFolder()
-                coturn = try Companion(
-                    "nsenter",
-                    [
-                        "-t", "\(identifier)", "-n", "turnserver", "-n", "--listening-ip=\(Self.server)",
-                        "--relay-ip=\(Self.server)", "--listening-port=3478", "--lt-cred-mech", "--user=user:pass",
-                        "--realm=example.org", "--no-cli", "--no-tls", "--no-dtls", "--no-stdout-log",
-                        "--log-file=\(folder.path)/log", "--pidfile=\(folder.path)/pid", "--userdb=\(folder.path)/db",
-                    ], readyAt: 3478, host: Self.server)
+                coturn = try Coturn(
+                    host: Self.server, port: 3478, through: ["nsenter", "-t", "\(identifier)", "-n"])
                 turn = [
                     "--turn", "turn:\(Self.server):3478?transport=\(relay)", "--turn-user", "user", "--turn-password",
                     "pass", "--turn-policy", "relay",

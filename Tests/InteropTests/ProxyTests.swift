@@ -1,6 +1,7 @@
 import Foundation
 import LocalSora
 import SoraNetwork
+import TestSupport
 import Testing
 
 @testable import Sora
@@ -187,13 +188,12 @@ struct ProxyTests {
                 MaxClients 100
                 Allow \(Interop.host)
                 BasicAuth office secret
-                LogFile "\(folder.path)/log"
                 PidFile "\(folder.path)/pid"
                 ConnectPort \(site.server.port)
                 ConnectPort 5349
 
                 """)
-            let tinyproxy = try Companion("tinyproxy", ["-d", "-c", configuration], readyAt: 8888)
+            let tinyproxy = try Companion("tinyproxy", ["-d", "-c", configuration], ready: .output("Accepting"))
             let proxy = Proxy(host: Interop.host, port: 8888, username: "office", password: "secret")
             let one = try await site.connect { $0.proxy = proxy }
             let other = try await site.connect { $0.proxy = proxy }

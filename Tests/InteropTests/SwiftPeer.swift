@@ -120,13 +120,10 @@ final class SwiftPeer: @unchecked Sendable {
         }
     }
 
-    /// Sends once the connection has switched to data channels, which may be a moment after they opened.
+    /// Sends as soon as messages may be sent.
     func send(_ label: String, _ data: Data) async throws {
-        let end = ContinuousClock.now + .seconds(10)
-        while let error = channel.sendMessage(label: label, data: data) {
-            guard ContinuousClock.now < end else { throw error }
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        try await opened(label)
+        if let error = channel.sendMessage(label: label, data: data) { throw error }
     }
 
     func ended(within limit: Duration) async throws -> SoraCloseEvent {

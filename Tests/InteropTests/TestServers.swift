@@ -278,56 +278,6 @@ final class TestFolder: Sendable {
     }
 }
 
-/// A program that runs beside a test, and is killed with this object.
-final class Companion: Sendable {
-    let identifier: Int32
-    private let process: Transfer<Process>
-
-    /// - Parameter port: The TCP port of this machine that tells, by accepting, that the program is ready.
-    init(
-        _ program: String, _ arguments: [String], readyAt port: UInt16? = nil, host: String = Interop.host
-    ) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [program] + arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        identifier = process.processIdentifier
-        self.process = Transfer(process)
-        guard let port else { return }
-        for _ in 0..<400 {
-            if Companion.accepts(host, port) { return }
-            usleep(25_000)
-        }
-        Issue.record("\(program) did not begin to listen on port \(port)")
-    }
-
-    deinit { end() }
-
-    func end() {
-        if process.value.isRunning {
-            kill(identifier, SIGKILL)
-            process.value.waitUntilExit()
-        }
-    }
-
-    private static func accepts(_ host: String, _ port: UInt16) -> Bool {
-        let probe = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(probe) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        inet_pton(AF_INET, host, &address.sin_addr)
-        return withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(probe, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
-    }
-}
-
 /// What the SDK logs while this object lives.
 final class LogRecord: Sendable {
     private let lines = Locked<[String]>([])
