@@ -189,13 +189,7 @@ actor MediaLoop {
         let now = loop.now
         var touched: [Channel] = []
         for datagram in batch {
-            counters.receivedPackets &+= 1
-            counters.receivedBytes &+= datagram.payload.count
-            switch DatagramKind(datagram.payload) {
-            case .rtp, .rtcp: counters.receivedSRTP.count(datagram.payload.count)
-            case .dtls: counters.receivedSCTP.count(datagram.payload.count)
-            default: break
-            }
+            counters.received.count(datagram.payload)
             guard let id = connection(for: datagram), let channel = channelOf[id] else {
                 counters.unknownPackets &+= 1
                 continue
@@ -259,13 +253,7 @@ actor MediaLoop {
     }
 
     func send(_ datagram: Datagram) {
-        counters.sentPackets &+= 1
-        counters.sentBytes &+= datagram.payload.count
-        switch DatagramKind(datagram.payload) {
-        case .rtp, .rtcp: counters.sentSRTP.count(datagram.payload.count)
-        case .dtls: counters.sentSCTP.count(datagram.payload.count)
-        default: break
-        }
+        counters.sent.count(datagram.payload)
         sockets[datagram.socket]?.send(datagram)
     }
 

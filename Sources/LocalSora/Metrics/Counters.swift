@@ -1,4 +1,5 @@
 import SoraMessages
+import SoraPeer
 import SoraWire
 
 /// What a media loop remembers of a connection for webhooks, counters and faults, beside what the channel
@@ -34,17 +35,32 @@ struct Traffic: Sendable, Equatable {
     }
 }
 
-/// What one media loop counts since its start. Packets are datagrams.
+/// Datagrams of one direction.
+struct DatagramTraffic: Sendable {
+    var all = Traffic()
+    /// Of them, what carries media and its control.
+    var srtp = Traffic()
+    /// Of them, what carries data channels: DTLS, its handshake included.
+    var sctp = Traffic()
+
+    mutating func count(_ payload: [UInt8]) {
+        all.count(payload.count)
+        switch DatagramKind(payload) {
+        case .rtp, .rtcp: srtp.count(payload.count)
+        case .dtls: sctp.count(payload.count)
+        default: break
+        }
+    }
+
+    static func + (a: DatagramTraffic, b: DatagramTraffic) -> DatagramTraffic {
+        DatagramTraffic(all: a.all + b.all, srtp: a.srtp + b.srtp, sctp: a.sctp + b.sctp)
+    }
+}
+
+/// What one media loop counts since its start.
 struct LoopCounters: Sendable {
-    var receivedPackets = 0
-    var receivedBytes = 0
-    var sentPackets = 0
-    var sentBytes = 0
-    /// Of them, what carries media and its control, and what carries data channels (DTLS, its handshake included).
-    var receivedSRTP = Traffic()
-    var sentSRTP = Traffic()
-    var receivedSCTP = Traffic()
-    var sentSCTP = Traffic()
+    var received = DatagramTraffic()
+    var sent = DatagramTraffic()
     /// From nobody that is known.
     var unknownPackets = 0
     /// Connections that came up.
@@ -66,14 +82,8 @@ struct LoopCounters: Sendable {
 
     static func + (a: LoopCounters, b: LoopCounters) -> LoopCounters {
         var sum = a
-        sum.receivedPackets += b.receivedPackets
-        sum.receivedBytes += b.receivedBytes
-        sum.sentPackets += b.sentPackets
-        sum.sentBytes += b.sentBytes
-        sum.receivedSRTP = a.receivedSRTP + b.receivedSRTP
-        sum.sentSRTP = a.sentSRTP + b.sentSRTP
-        sum.receivedSCTP = a.receivedSCTP + b.receivedSCTP
-        sum.sentSCTP = a.sentSCTP + b.sentSCTP
+        sum.received = a.received + b.received
+        sum.sent = a.sent + b.sent
         sum.unknownPackets += b.unknownPackets
         sum.createdConnections += b.createdConnections
         sum.updatedConnections += b.updatedConnections

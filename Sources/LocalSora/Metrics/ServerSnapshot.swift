@@ -42,16 +42,16 @@ struct ServerSnapshot: Sendable {
         }
         for name in ["successful", "failed", "ignored"] { report["total_\(name)_stats_webhook"] = 0 }
         for (name, traffic) in [
-            ("received_srtp", loops.receivedSRTP), ("sent_srtp", loops.sentSRTP), ("received_sctp", loops.receivedSCTP),
-            ("sent_sctp", loops.sentSCTP),
+            ("received_srtp", loops.received.srtp), ("sent_srtp", loops.sent.srtp),
+            ("received_sctp", loops.received.sctp), ("sent_sctp", loops.sent.sctp),
         ] {
             report["total_\(name)"] = traffic.packets.json
             report["total_\(name)_byte_size"] = traffic.bytes.json
         }
-        report["total_received_datagrams"] = loops.receivedPackets.json
-        report["total_received_datagram_byte_size"] = loops.receivedBytes.json
-        report["total_sent_datagrams"] = loops.sentPackets.json
-        report["total_sent_datagram_byte_size"] = loops.sentBytes.json
+        report["total_received_datagrams"] = loops.received.all.packets.json
+        report["total_received_datagram_byte_size"] = loops.received.all.bytes.json
+        report["total_sent_datagrams"] = loops.sent.all.packets.json
+        report["total_sent_datagram_byte_size"] = loops.sent.all.bytes.json
         var successful = JSONObject()
         var failed = JSONObject()
         for type in SoraClientInformation.types.map(\.1) + ["unknown"] {
@@ -110,10 +110,10 @@ struct ServerSnapshot: Sendable {
             [("", loops.durationSeconds)])
         counter("sessions_created_total", "Channels that got their first connection.", loops.createdSessions)
         counter("sessions_destroyed_total", "Channels that lost their last connection.", loops.destroyedSessions)
-        counter("udp_received_packets_total", "Datagrams received.", loops.receivedPackets)
-        counter("udp_received_bytes_total", "Bytes in datagrams received.", loops.receivedBytes)
-        counter("udp_sent_packets_total", "Datagrams sent.", loops.sentPackets)
-        counter("udp_sent_bytes_total", "Bytes in datagrams sent.", loops.sentBytes)
+        counter("udp_received_packets_total", "Datagrams received.", loops.received.all.packets)
+        counter("udp_received_bytes_total", "Bytes in datagrams received.", loops.received.all.bytes)
+        counter("udp_sent_packets_total", "Datagrams sent.", loops.sent.all.packets)
+        counter("udp_sent_bytes_total", "Bytes in datagrams sent.", loops.sent.all.bytes)
         counter("udp_unknown_packets_total", "Datagrams from nobody known, dropped.", loops.unknownPackets)
         counter("messages_relayed_total", "Data channel messages relayed.", loops.relayedMessages)
         counter("messages_dropped_total", "Data channel messages dropped.", loops.droppedMessages)
