@@ -1,4 +1,5 @@
 import SoraICE
+import SoraLoad
 import SoraNetwork
 import SoraPeer
 import SoraSCTP
@@ -7,16 +8,13 @@ import SoraSecureTransport
 import SoraWire
 import Synchronization
 
-/// One peer connection with its own UDP socket on an event loop: what an application's driver is, and
-/// nothing more.
+/// One peer connection with its own UDP socket on an event loop.
 actor PeerNode {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    private let peer: PeerConnection
-    private var socket: UDPSocket?
-    private var timer: LoopTimer?
-    private var isFlushing = false
+    private let socket: PeerSocket
+    private var peer: PeerConnection { socket.peer }
     private var connectWaiters: [CheckedContinuation<Void, Never>] = []
     private var channelWaiters: [CheckedContinuation<StreamID, Never>] = []
     private var channel: StreamID?
@@ -30,27 +28,21 @@ actor PeerNode {
 
     init(loop: EventLoop, certificate: DTLSCertificate, controls: Bool) {
         self.loop = loop
-        peer = PeerConnection(
+        let peer = PeerConnection(
             configuration: PeerConfiguration(
                 iceRole: controls ? .controlling : .controlled, certificate: certificate), now: EventLoop.clock())
+        socket = PeerSocket(peer, on: loop)
     }
 
     func open() throws {
-        let socket = try UDPSocket(
-            on: loop, id: SocketID(0), address: SocketAddress(.loopbackV4, port: 0), bufferSize: 4 << 20)
-        socket.onDatagrams = { [weak self] batch in self?.assumeIsolated { $0.receive(batch) } }
-        self.socket = socket
-        timer = LoopTimer(on: loop) { [weak self] in self?.assumeIsolated { $0.timeout() } }
-        peer.addLocalSocket(SocketID(0), address: socket.localAddress, now: loop.now)
+        try socket.open(at: .loopbackV4, bufferSize: 4 << 20) { [weak self] in self?.assumeIsolated { $0.flush() } }
         flush()
     }
 
     func close() {
         peer.close(now: loop.now)
         flush()
-        timer?.cancel()
-        socket?.close()
-        socket = nil
+        socket.close()
     }
 
     func makeOffer() throws -> String {
@@ -123,25 +115,9 @@ actor PeerNode {
 
     // MARK: Loop
 
-    private func receive(_ batch: [Datagram]) {
-        let now = loop.now
-        for datagram in batch { peer.handle(datagram, now: now) }
-        flush()
-    }
-
-    private func timeout() {
-        peer.handleTimeout(now: loop.now)
-        flush()
-    }
-
     private func flush() {
-        // A waiter that is resumed may come back here.
-        guard !isFlushing else { return }
-        isFlushing = true
-        defer { isFlushing = false }
-        while let output = peer.poll() {
+        socket.flush { output in
             switch output {
-            case .transmit(let datagram): socket?.send(datagram)
             case .stateChanged(.connected):
                 for waiter in connectWaiters { waiter.resume() }
                 connectWaiters = []
@@ -158,7 +134,6 @@ actor PeerNode {
             default: break
             }
         }
-        timer?.schedule(at: peer.nextTimeout)
     }
 }
 

@@ -48,16 +48,14 @@ package actor LoadNode {
     /// Bytes of messages that may wait.
     private static let bufferLimit = 1 << 20
 
-    private let peer: PeerConnection
-    private var socket: UDPSocket?
-    private var timer: LoopTimer?
+    private let socket: PeerSocket
+    private var peer: PeerConnection { socket.peer }
     private var sendTimer: LoopTimer?
     package private(set) var count = Count()
     private var stream: VP8Stream?
     private var messages: MessageStream?
     private var sender: Transceiver?
     private var waiters: [CheckedContinuation<Bool, Never>] = []
-    private var isFlushing = false
     /// What the messages of a data channel mean to whoever signals, by label.
     private var onMessage: (@Sendable (String, [UInt8], Bool) -> Void)?
     private var channels: [String: StreamID] = [:]
@@ -67,10 +65,11 @@ package actor LoadNode {
     /// - Parameter ice: Servers and policy that the other side asks for.
     package init(loop: EventLoop, certificate: DTLSCertificate, ice: ICEConfiguration = ICEConfiguration()) {
         self.loop = loop
-        peer = PeerConnection(
+        let peer = PeerConnection(
             configuration: PeerConfiguration(
                 iceRole: .controlling, ice: ice, certificate: certificate, media: Self.capabilities),
             now: EventLoop.clock())
+        socket = PeerSocket(peer, on: loop)
     }
 
     private static let capabilities: MediaCapabilities = {
@@ -90,13 +89,8 @@ package actor LoadNode {
     }()
 
     package func open(at address: IPAddress, bufferSize: Int = 1 << 20) throws {
-        let socket = try UDPSocket(
-            on: loop, id: SocketID(0), address: SocketAddress(address, port: 0), bufferSize: bufferSize)
-        socket.onDatagrams = { [weak self] batch in self?.assumeIsolated { $0.receive(batch) } }
-        self.socket = socket
-        timer = LoopTimer(on: loop) { [weak self] in self?.assumeIsolated { $0.timeout() } }
+        try socket.open(at: address, bufferSize: bufferSize) { [weak self] in self?.assumeIsolated { $0.flush() } }
         sendTimer = LoopTimer(on: loop) { [weak self] in self?.assumeIsolated { $0.sendDue() } }
-        peer.addLocalSocket(SocketID(0), address: socket.localAddress, now: loop.now)
         flush()
     }
 
@@ -106,9 +100,7 @@ package actor LoadNode {
         resolutions = [:]
         peer.close(now: loop.now)
         flush()
-        timer?.cancel()
-        socket?.close()
-        socket = nil
+        socket.close()
         onMessage = nil
     }
 
@@ -218,24 +210,9 @@ package actor LoadNode {
 
     // MARK: Loop
 
-    private func receive(_ batch: [Datagram]) {
-        let now = loop.now
-        for datagram in batch { peer.handle(datagram, now: now) }
-        flush()
-    }
-
-    private func timeout() {
-        peer.handleTimeout(now: loop.now)
-        flush()
-    }
-
     private func flush() {
-        guard !isFlushing else { return }
-        isFlushing = true
-        defer { isFlushing = false }
-        while let output = peer.poll() {
+        socket.flush { output in
             switch output {
-            case .transmit(let datagram): socket?.send(datagram)
             case .stateChanged(let state):
                 if state == .connected || state == .failed { resumeWaiters() }
             case .rtp(let packet):
@@ -247,7 +224,7 @@ package actor LoadNode {
                 channels[info.label] = info.id
                 labels[info.id] = info.label
             case .dataChannelMessage(let id, let message, let isBinary):
-                guard let label = labels[id] else { continue }
+                guard let label = labels[id] else { return }
                 if label == Self.label {
                     count.received += 1
                     note(message[...])
@@ -258,7 +235,6 @@ package actor LoadNode {
             default: break
             }
         }
-        timer?.schedule(at: peer.nextTimeout)
     }
 
     /// How long something took that carries a stamp of this process.
