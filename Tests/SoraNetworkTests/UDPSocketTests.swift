@@ -103,28 +103,9 @@ import Testing
         #expect(dropped == 0)
     }
 
-    @Test func whatIsTooLargeIsDroppedAndCounted() async throws {
-        let lab = try LoopActor()
-        defer { lab.stop() }
-        let inbox = Inbox<[Datagram]>()
-        let target = try await receiver(lab, inbox)
-        let dropped = try await lab.run { loop in
-            let socket = try UDPSocket(on: loop, id: SocketID(1), address: loopback)
-            socket.maximumQueuedBytes = 2500
-            // More than a datagram holds, and more than the queue does.
-            for size in [65_508, 3000] {
-                let large = [UInt8](repeating: 0, count: size)
-                socket.send(Datagram(socket: SocketID(1), remote: target, payload: large))
-            }
-            socket.send(Datagram(socket: SocketID(1), remote: target, payload: [7]))
-            return socket.statistics.dropped
-        }
-        #expect(dropped == 2)
-        let received = try await inbox.collect { $0.joined().count == 1 }.joined()
-        #expect(received.map(\.payload) == [[7]])
-    }
-
-    @Test func aFullQueueLeavesBeforeTheTurnEnds() async throws {
+    /// Sends payloads of these sizes in one turn through a queue of 2500 bytes, each filled with its number. Returns the
+    /// statistics of before the turn's end, and what arrives.
+    private func send(_ sizes: [Int]) async throws -> (statistics: UDPSocket.Statistics, received: [[UInt8]]) {
         let lab = try LoopActor()
         defer { lab.stop() }
         let inbox = Inbox<[Datagram]>()
@@ -132,16 +113,28 @@ import Testing
         let statistics = try await lab.run { loop in
             let socket = try UDPSocket(on: loop, id: SocketID(1), address: loopback)
             socket.maximumQueuedBytes = 2500
-            for number in 0..<7 {
-                let payload = [UInt8](repeating: UInt8(number), count: 1000)
+            for (number, size) in sizes.enumerated() {
+                let payload = [UInt8](repeating: UInt8(number), count: size)
                 socket.send(Datagram(socket: SocketID(1), remote: target, payload: payload))
             }
             return socket.statistics
         }
+        let count = sizes.count - Int(statistics.dropped)
+        return (statistics, try await inbox.collect { $0.joined().count == count }.joined().map(\.payload))
+    }
+
+    @Test func whatIsTooLargeIsDroppedAndCounted() async throws {
+        // More than a datagram holds, more than the queue does, and little.
+        let (statistics, received) = try await send([65_508, 3000, 1])
+        #expect(statistics.dropped == 2)
+        #expect(received == [[2]])
+    }
+
+    @Test func aFullQueueLeavesBeforeTheTurnEnds() async throws {
+        let (statistics, received) = try await send(Array(repeating: 1000, count: 7))
         #expect(statistics.dropped == 0)
         #expect(statistics.sent == 6)
-        let received = try await inbox.collect { $0.joined().count == 7 }.joined()
-        #expect(received.map { $0.payload[0] } == [0, 1, 2, 3, 4, 5, 6])
+        #expect(received.map { $0[0] } == [0, 1, 2, 3, 4, 5, 6])
     }
 
     @Test func anUnreachableDestinationDropsOnlyItsOwnDatagrams() async throws {

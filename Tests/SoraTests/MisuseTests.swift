@@ -69,6 +69,18 @@ import Testing
         let ear = try Ear()
         let url = "ws://127.0.0.1:\(ear.port)/signaling"
         typealias Change = (inout Configuration) -> Void
+        func video(
+            _ codec: VideoCodec, _ name: String, _ parameters: WritableKeyPath<Configuration, (any Encodable)?>
+        ) -> (String, Change) {
+            (
+                "video \(name) params could not be encoded",
+                {
+                    $0.videoEnabled = true
+                    $0.videoCodec = codec
+                    $0[keyPath: parameters] = Double.nan
+                }
+            )
+        }
         let cases: [(String, Change)] = [
             ("signaling connect metadata could not be encoded", { $0.signalingConnectMetadata = Double.nan }),
             ("signaling connect metadata could not be encoded", { $0.signalingConnectMetadata = Decimal.nan }),
@@ -93,38 +105,10 @@ import Testing
                     ]
                 }
             ),
-            (
-                "video vp9 params could not be encoded",
-                {
-                    $0.videoEnabled = true
-                    $0.videoCodec = .vp9
-                    $0.videoVp9Params = Double.nan
-                }
-            ),
-            (
-                "video av1 params could not be encoded",
-                {
-                    $0.videoEnabled = true
-                    $0.videoCodec = .av1
-                    $0.videoAv1Params = Double.nan
-                }
-            ),
-            (
-                "video h264 params could not be encoded",
-                {
-                    $0.videoEnabled = true
-                    $0.videoCodec = .h264
-                    $0.videoH264Params = Double.nan
-                }
-            ),
-            (
-                "video h265 params could not be encoded",
-                {
-                    $0.videoEnabled = true
-                    $0.videoCodec = .h265
-                    $0.videoH265Params = Double.nan
-                }
-            ),
+            video(.vp9, "vp9", \.videoVp9Params),
+            video(.av1, "av1", \.videoAv1Params),
+            video(.h264, "h264", \.videoH264Params),
+            video(.h265, "h265", \.videoH265Params),
             (
                 "audio opus params could not be encoded",
                 {

@@ -16,24 +16,10 @@ import Testing
 /// A connection under a random order of server, network and application, in virtual time. The seed of a schedule that
 /// fails repeats it.
 @Suite struct RandomScheduleTests {
-    /// Where deliveries wait until the schedule lets them go.
-    private final class Gate: Sendable {
-        private let drains = Locked<[@Sendable () -> Void]>([])
-        func queue() -> DeliveryQueue { DeliveryQueue { [drains] drain in drains.withLock { $0.append(drain) } } }
-        var isWaiting: Bool { !drains.read().isEmpty }
-        func open() {
-            while true {
-                let all = drains.exchange([])
-                if all.isEmpty { return }
-                for drain in all { drain() }
-            }
-        }
-    }
-
     /// Runs one schedule and tells what is wrong with it.
     @ScheduleActor private final class Schedule {
         private var random: RandomSource
-        private let gate = Gate()
+        private let gate = DeliveryGate()
         private let driverSlot = Locked<VirtualDriver?>(nil)
         private let witness: Witness
         /// Calls of the application: made, and how each ended.
@@ -237,7 +223,7 @@ import Testing
         private func block() {
             guard blockedSteps == 0 else { return }
             blockedSteps = 1 + Int(draw(10))
-            let otherGate = Gate()
+            let otherGate = DeliveryGate()
             let otherDriver = Locked<VirtualDriver?>(nil)
             let sora = Sora(
                 makeDriver: { settings, core in

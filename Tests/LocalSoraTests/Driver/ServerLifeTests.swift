@@ -143,7 +143,8 @@ import Testing
                 }
                 var now = await server.liveObjects()
                 for _ in 0..<300 where now != base {
-                    // The server notices at its own pace; looking again is bounded.
+                    // When the kernel tells the server that a client has vanished, nobody else hears of it: the tables
+                    // can only be looked at again.
                     try await Task.sleep(for: .milliseconds(20))
                     now = await server.liveObjects()
                 }

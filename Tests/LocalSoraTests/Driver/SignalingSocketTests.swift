@@ -45,13 +45,6 @@ import Testing
 
     // MARK: Abuse (SRV1): an ordinary client is not disturbed
 
-    private func stillServes(_ server: SoraServer) async throws -> Bool {
-        try await withClient { client in
-            try await client.join(server.signalingURL, ChannelHarness.messaging { $0.channelID = "ordinary" })
-            return await client.isUp()
-        }
-    }
-
     @Test func silentSocketsAreClosed() async throws {
         try await withServer {
             $0.connectTimeout = .seconds(1)
@@ -60,7 +53,7 @@ import Testing
                 try await silent.dial(port: server.port)
                 try await withClient { half in
                     try await half.open(server.signalingURL)
-                    #expect(try await stillServes(server))
+                    #expect(try await server.stillServes())
                     let closure = await half.closed()
                     #expect(closure?.code == 4490)
                     #expect(closure?.reason == "TIMEOUT")
@@ -79,7 +72,7 @@ import Testing
                 await client.closeWebSocket()
                 #expect(await client.closed()?.code == 1000)
             }
-            #expect(try await stillServes(server))
+            #expect(try await server.stillServes())
             #expect(!server.recordedEvents.contains { $0.kind == .refused || $0.kind == .protocolError })
         }
     }
@@ -98,7 +91,7 @@ import Testing
                 }
                 #expect(await client.wait { $0.isGone })
                 #expect(ContinuousClock().now - start < .seconds(5))
-                #expect(try await stillServes(server))
+                #expect(try await server.stillServes())
             }
         }
     }
@@ -110,7 +103,7 @@ import Testing
                 await client.write("GET / HTTP/1.1\r\nX: " + String(repeating: "a", count: 40_000))
                 #expect(await client.wait { $0.isGone })
                 #expect(String(decoding: await client.received, as: UTF8.self).hasPrefix("HTTP/1.1 431 "))
-                #expect(try await stillServes(server))
+                #expect(try await server.stillServes())
             }
         }
     }
@@ -159,7 +152,7 @@ import Testing
                 _ = await client.message("offer")
                 for _ in 0..<30 { await client.send(#"{"type":"pong"}"#) }
                 #expect(await client.closed()?.reason == "TOO-MANY-MESSAGES")
-                #expect(try await stillServes(server))
+                #expect(try await server.stillServes())
             }
         }
     }
@@ -170,7 +163,7 @@ import Testing
                 try await client.open(server.signalingURL)
                 await client.send("{\"type\":\"" + String(repeating: "x", count: 2 << 20) + "\"}")
                 #expect(await client.closed()?.code == 1009)
-                #expect(try await stillServes(server))
+                #expect(try await server.stillServes())
             }
         }
     }
@@ -221,7 +214,7 @@ import Testing
                     isCutOff = await server.connectionIDs(channelID: "sora").isEmpty
                 }
                 #expect(isCutOff)
-                #expect(try await stillServes(server))
+                #expect(try await server.stillServes())
             }
         }
     }

@@ -317,6 +317,14 @@ func withClient<Result>(
 }
 
 extension SoraServer {
+    /// Whether an ordinary client is served.
+    func stillServes() async throws -> Bool {
+        try await withClient { client in
+            try await client.join(signalingURL, ChannelHarness.messaging { $0.channelID = "ordinary" })
+            return await client.isUp()
+        }
+    }
+
     /// Calls the HTTP API over a socket.
     func call(_ target: String, _ body: JSONObject = [:], port other: UInt16? = nil) async throws -> (
         status: Int, json: JSONValue

@@ -17,7 +17,7 @@ final class VirtualClient {
     private(set) var task: ConnectionTask!
     /// What the SDK left for later, and the driver that it made.
     private final class Made: Sendable {
-        let pending = Locked<[@Sendable () -> Void]>([])
+        let gate = DeliveryGate()
         let driverSlot = Locked<VirtualDriver?>(nil)
     }
     private let made = Made()
@@ -25,7 +25,7 @@ final class VirtualClient {
 
     /// What was never delivered keeps its queue, which keeps it.
     deinit {
-        made.pending.write([])
+        made.gate.clear()
         made.driverSlot.write(nil)
     }
 
@@ -38,7 +38,7 @@ final class VirtualClient {
                 made.driverSlot.write(driver)
                 return driver
             },
-            makeDeliveries: { DeliveryQueue { drain in made.pending.withLock { $0.append(drain) } } })
+            makeDeliveries: { made.gate.queue() })
         journal.record(sora.handlers, of: sora)
         connect(change)
     }
@@ -65,13 +65,7 @@ final class VirtualClient {
         return Array(all[toldBefore...])
     }
 
-    func deliver() {
-        while true {
-            let drains = made.pending.exchange([])
-            if drains.isEmpty { return }
-            for drain in drains { drain() }
-        }
-    }
+    func deliver() { made.gate.open() }
 
     /// Lets the driver do something and the application hear of it.
     func act(_ body: (VirtualDriver) -> Void) {
