@@ -8,6 +8,7 @@ enum Interruption {
         var sources: [any DispatchSourceSignal] = []
         var waiters: [CheckedContinuation<Void, Never>] = []
         var handlers: [@Sendable () -> Void] = []
+        var lastHandlers: [@Sendable () -> Void] = []
         var count = 0
     }
     private static let state = Locked(State())
@@ -41,6 +42,12 @@ enum Interruption {
         if isLate { handler() }
     }
 
+    /// Calls `handler` at the second signal, right before the command ends. It must not take long.
+    static func onSecondRequest(_ handler: @escaping @Sendable () -> Void) {
+        listen()
+        state.withLock { $0.lastHandlers.append(handler) }
+    }
+
     /// Returns at the first signal.
     static func wait() async {
         listen()
@@ -63,7 +70,10 @@ enum Interruption {
             }
             return (state.count, state.waiters, state.handlers)
         }
-        if count > 1 { exit(ExitStatus.interrupted.rawValue) }
+        if count > 1 {
+            for handler in state.withLock({ $0.lastHandlers }) { handler() }
+            exit(ExitStatus.interrupted.rawValue)
+        }
         for handler in handlers { handler() }
         for waiter in waiters { waiter.resume() }
     }

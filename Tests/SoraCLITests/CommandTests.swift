@@ -99,6 +99,48 @@ import Testing
         #expect(text.hasSuffix("sora: interrupted before the demo was over\n"))
         #expect(try Self.run("message", "--url", String(url), "--send", "x").status == 69)
     }
+
+    /// The first Ctrl-C waits for parts that hang, here because they are stopped; the second does not.
+    @Test(.timeLimit(.minutes(1))) func secondInterruptOfTheDemoEndsItsPartsAtOnce() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "demo-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (process, _, errors) = try Self.start(["demo", "--output", folder.path])
+        var text = ""
+        func read(until end: String) throws {
+            while !text.contains(end) {
+                let more = errors.fileHandleForReading.availableData
+                try #require(!more.isEmpty, "\(text)")
+                text += String(decoding: more, as: UTF8.self)
+            }
+        }
+        try read(until: "/signaling\n")
+        let parts = Self.children(of: process.processIdentifier)
+        defer { for part in parts where kill(part, 0) == 0 { kill(part, SIGKILL) } }
+        #expect(!parts.isEmpty)
+        for part in parts { kill(part, SIGSTOP) }
+        process.interrupt()
+        try read(until: "Ctrl-C once more")
+        process.interrupt()
+        process.waitUntilExit()
+        #expect(process.terminationReason == .exit && process.terminationStatus == 130)
+        for part in parts { #expect(kill(part, 0) == -1 && errno == ESRCH) }
+        let url = try #require(text.firstMatch(of: /ws:\S+/)).output
+        for number in Self.processes {
+            let words = try? String(contentsOfFile: "/proc/\(number)/cmdline", encoding: .utf8)
+            #expect(words?.contains(url) != true)
+        }
+    }
+
+    private static var processes: [Int32] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []).compactMap { Int32($0) }
+    }
+
+    private static func children(of parent: Int32) -> [Int32] {
+        processes.filter { number in
+            let status = try? String(contentsOfFile: "/proc/\(number)/status", encoding: .utf8)
+            return status?.contains("\nPPid:\t\(parent)\n") == true
+        }
+    }
     #endif
 
     /// What a server says in a close reason, and what stands on the command line, stays one sentence.

@@ -3,6 +3,7 @@ import Foundation
 import Sora
 import SoraDevices
 import SoraFrames
+import SoraLocking
 
 /// `sora demo`: the main job on real media, each part in a process of its own, and a table of what
 /// really happened. `make demo` runs it.
@@ -37,7 +38,8 @@ enum DemoCommand {
         for old in [recording, picture] { try? FileManager.default.removeItem(atPath: old) }
 
         // From here on Ctrl-C ends the parts, too: they are processes of their own.
-        Interruption.listen()
+        Interruption.onRequest { Terminal.log("ending the parts of the demo; Ctrl-C once more ends them at once") }
+        Interruption.onSecondRequest { Part.killAll() }
         let server = try Part("server", ["serve", "--port", "0", "--video-codec", "VP8", "--json"])
         defer { server.stop() }
         guard
@@ -161,6 +163,13 @@ enum DemoCommand {
 
 /// One process of the demo: this very program with other words, its results read as JSON lines.
 private final class Part: Sendable {
+    private struct Started {
+        var processes: [Process] = []
+        /// No more may start.
+        var isOver = false
+    }
+    private static let started = Locked(Started())
+
     private let process: Process
     private let lines: JSONLines
     private let errorPipe: JSONLines
@@ -177,7 +186,11 @@ private final class Part: Sendable {
         lines = JSONLines(output.fileHandleForReading)
         errorPipe = JSONLines(errors.fileHandleForReading)
         do {
-            try process.run()
+            try Self.started.withLock { started in
+                guard !started.isOver else { throw CancellationError() }
+                try process.run()
+                started.processes.append(process)
+            }
         } catch {
             throw CommandFailure(.internalError, "cannot start the \(name): \(error.localizedDescription)")
         }
@@ -203,6 +216,19 @@ private final class Part: Sendable {
         let end = ContinuousClock.now + .seconds(seconds)
         while process.isRunning, ContinuousClock.now < end { try? await Task.sleep(for: .milliseconds(20)) }
         return !process.isRunning
+    }
+
+    /// Ends all parts at once, also one that is about to start, and waits until they are gone: SIGKILL takes no time.
+    static func killAll() {
+        let processes = started.withLock { started in
+            started.isOver = true
+            return started.processes
+        }
+        for process in processes where process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        let end = ContinuousClock.now + .seconds(2)
+        for process in processes {
+            while process.isRunning, ContinuousClock.now < end { usleep(1000) }
+        }
     }
 
     func interrupt() { if process.isRunning { process.interrupt() } }
