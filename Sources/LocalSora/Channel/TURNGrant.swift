@@ -18,6 +18,31 @@ package struct TURNGrant: Sendable, Equatable {
 
     package init() {}
 
+    /// Whether a text may stand in a URL as an IPv4 address.
+    package static func isIPv4Address(_ text: String) -> Bool { IPAddress(text)?.isV4 == true }
+
+    /// Whether a text may stand between brackets in a URL as an IPv6 address; a zone may not (RFC 3986 3.2.2).
+    package static func isIPv6Address(_ text: String) -> Bool {
+        !text.utf8.contains(UInt8(ascii: "%")) && IPAddress(text)?.isV4 == false
+    }
+
+    /// Whether a text is a domain name: labels of 1 to 63 letters, digits, hyphens and underscores, 253 in all; a dot
+    /// may end it (RFC 1034 3.1).
+    package static func isDomainName(_ text: String) -> Bool {
+        let name = text.utf8.last == UInt8(ascii: ".") ? text.utf8.dropLast() : text.utf8[...]
+        return name.count <= 253
+            && name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy { label in
+                (1...63).contains(label.count)
+                    && label.allSatisfy { byte in
+                        switch byte {
+                        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+                        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"): true
+                        default: false
+                        }
+                    }
+            }
+    }
+
     /// The servers with the URLs that remain; servers without any are left out.
     package func apply(to servers: [OfferICEConfiguration.Server]) -> [OfferICEConfiguration.Server] {
         guard self != TURNGrant() else { return servers }

@@ -51,7 +51,7 @@ public struct ServerConfiguration: Sendable {
     public var connectTimeout: Duration = .seconds(5)
     /// Open sockets at one time.
     public var maximumSockets = 10_000
-    /// Sockets of one address that have not sent `connect` yet.
+    /// Sockets of one address that have not sent `connect` yet; those of ``apiPort`` count apart.
     public var maximumWaitingSocketsPerAddress = 1000
     /// Signaling messages that one client may send in a second, after a burst of five times as many.
     public var maximumMessagesPerSecond = 100

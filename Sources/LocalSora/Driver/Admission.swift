@@ -94,10 +94,11 @@ struct Admission: Sendable {
         reader.set("metadata", &grant.metadata)
         reader.set("event_metadata", &eventMetadata)
         reader.set("user_agent_stats", &grant.collectsClientStats)
-        reader.set("ipv4_address", &grant.turn.ipv4Address)
-        reader.set("ipv6_address", &grant.turn.ipv6Address)
-        reader.set("turn_fqdn", &grant.turn.domainName)
-        reader.set("turn_tls_fqdn", &grant.turn.tlsDomainName)
+        // These go into URLs of the offer.
+        reader.set("ipv4_address", &grant.turn.ipv4Address, if: TURNGrant.isIPv4Address)
+        reader.set("ipv6_address", &grant.turn.ipv6Address, if: TURNGrant.isIPv6Address)
+        reader.set("turn_fqdn", &grant.turn.domainName, if: TURNGrant.isDomainName)
+        reader.set("turn_tls_fqdn", &grant.turn.tlsDomainName, if: TURNGrant.isDomainName)
         reader.set("turn_tcp_only", &grant.turn.allowsOnlyTCP)
         reader.set("turn_tls_only", &grant.turn.allowsOnlyTLS)
         var seconds: Double?
@@ -167,7 +168,7 @@ struct Admission: Sendable {
     }
 }
 
-/// Takes granted values out of an object and remembers the first of a wrong type.
+/// Takes granted values out of an object and remembers the first of a wrong type or form.
 private struct GrantReader {
     private let values: JSONObject
     private(set) var mistyped: String?
@@ -182,6 +183,13 @@ private struct GrantReader {
     mutating func set<Value: JSONConvertible>(_ key: String, _ target: inout Value?) {
         guard let json = values[key], !json.isNull else { return }
         if let value = Value(json: json) { target = value } else { mistyped = mistyped ?? key }
+    }
+
+    mutating func set(_ key: String, _ target: inout String?, if isSound: (String) -> Bool) {
+        var text: String?
+        set(key, &text)
+        guard let text else { return }
+        if isSound(text) { target = text } else { mistyped = mistyped ?? key }
     }
 
     /// Encodings name layers, each once. They are offered lowest first.

@@ -23,8 +23,13 @@ actor SignalingFront {
     private var listeners: [TCPListener] = []
     private var connections: [ObjectIdentifier: FrontConnection] = [:]
     private var sessions: [ConnectionID: FrontConnection] = [:]
-    /// Sockets that have not sent `connect`, by their address.
-    private var waiting: [IPAddress: Int] = [:]
+    private struct WaitingKey: Hashable {
+        var address: IPAddress
+        /// Those of the HTTP API's own port count apart: whoever fills one port must not close the other.
+        var isForAPI: Bool
+    }
+    /// Sockets that have not sent `connect`, by their address and port.
+    private var waiting: [WaitingKey: Int] = [:]
     private(set) var webhooks: Webhooks?
     private var signalingURL = ""
     private(set) var isStopped = false
@@ -104,10 +109,10 @@ actor SignalingFront {
     // MARK: TCP
 
     private func accept(_ tcp: TCPConnection, isForAPI: Bool) {
-        let address = tcp.remoteAddress.ip
+        let key = WaitingKey(address: tcp.remoteAddress.ip, isForAPI: isForAPI)
         counters.acceptedSockets += 1
         guard !isStopped, connections.count < configuration.maximumSockets,
-            waiting[address, default: 0] < configuration.maximumWaitingSocketsPerAddress
+            waiting[key, default: 0] < configuration.maximumWaitingSocketsPerAddress
         else {
             counters.refusedSockets += 1
             tcp.abort()
@@ -143,7 +148,7 @@ actor SignalingFront {
             }
         }
         connections[ObjectIdentifier(connection)] = connection
-        waiting[address, default: 0] += 1
+        waiting[key, default: 0] += 1
         // Isolated to this actor; the connection drops the closure when it ends.
         connection.onEvent = { [weak connection] event in
             guard let connection else { return }
@@ -181,9 +186,9 @@ actor SignalingFront {
     }
 
     private func stopsWaiting(_ connection: FrontConnection) {
-        let address = connection.remoteAddress.ip
-        let count = waiting[address, default: 0] - 1
-        waiting[address] = count > 0 ? count : nil
+        let key = WaitingKey(address: connection.remoteAddress.ip, isForAPI: connection.isForAPI)
+        let count = waiting[key, default: 0] - 1
+        waiting[key] = count > 0 ? count : nil
     }
 
     var openSockets: Int { connections.count }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Forwarding filters (spec/signaling.md 7.8).
-@Suite struct FilterTests {
+@Suite(.serialized, .leavesNoObjects) struct FilterTests {
     static func rule(_ field: ForwardingFilter.Field, _ comparison: ForwardingFilter.Operator, _ values: [String])
         -> ForwardingFilter.Rule
     {

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Sound and picture from one member to the others (spec/signaling.md 7).
-@Suite struct ForwardingTests {
+@Suite(.serialized, .leavesNoObjects) struct ForwardingTests {
     @Test func viewerSeesAndHearsAPublisher() throws {
         let harness = try ChannelHarness()
         let publisher = try harness.joined(ChannelHarness.connect(.sendonly))

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Joining, being told of others, leaving (spec/signaling.md 3.8, 4, 8).
-@Suite struct LifecycleTests {
+@Suite(.serialized, .leavesNoObjects) struct LifecycleTests {
     static let label = DataChannelDefinition(label: "#a", direction: .sendrecv)
 
     @Test func messagingJoinIsOfferedOneApplicationSection() throws {

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Messages between members (spec/signaling.md 6).
-@Suite struct MessagingTests {
+@Suite(.serialized, .leavesNoObjects) struct MessagingTests {
     static func definition(
         _ label: String, _ direction: DataChannelDirection = .sendrecv, compress: Bool? = nil, header: Bool = false
     ) -> DataChannelDefinition {

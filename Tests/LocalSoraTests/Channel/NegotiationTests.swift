@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Re-offers when members come and go (spec/signaling.md 3.2, 7.2).
-@Suite struct NegotiationTests {
+@Suite(.serialized, .leavesNoObjects) struct NegotiationTests {
     static func living(_ description: SessionDescription?) -> [String] {
         (description?.media ?? []).filter { !$0.isRejected && $0.kind != .application }
             .compactMap { $0.msids.first?.stream }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Signaling that goes wrong, scripts, RPC, and the recorded clients.
-@Suite struct SignalingTests {
+@Suite(.serialized, .leavesNoObjects) struct SignalingTests {
     static let fixtures = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "Fixtures/signaling")
 

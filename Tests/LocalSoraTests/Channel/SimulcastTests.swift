@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Layers: what is asked for, what is there, and unbroken switching (spec/signaling.md 7.4, pitfall RTP10).
-@Suite struct SimulcastTests {
+@Suite(.serialized, .leavesNoObjects) struct SimulcastTests {
     static func publisher(_ harness: ChannelHarness, layers: [String]? = nil) throws -> (SimulatedClient, MediaSource) {
         let client = try harness.joined(
             ChannelHarness.connect(.sendonly) { $0.simulcast = true }, prepare: { $0.layersToSend = layers })

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// The latest speakers are in focus (spec/signaling.md 7.6).
-@Suite struct SpotlightTests {
+@Suite(.serialized, .leavesNoObjects) struct SpotlightTests {
     static func member(
         _ harness: ChannelHarness, number: Int = 1, focus: LayerRID? = nil, unfocus: LayerRID? = nil
     ) throws -> (SimulatedClient, MediaSource) {

@@ -2,7 +2,7 @@ import LocalSora
 import SoraMessages
 import Testing
 
-@Suite("Server: event log") struct EventLogTests {
+@Suite("Server: event log", .serialized, .leavesNoObjects) struct EventLogTests {
     @Test func tellsWhoJoinedAndWhatIsForwardedToWhom() async throws {
         try await withServer {
             $0.seed = 7

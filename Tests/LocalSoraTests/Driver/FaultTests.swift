@@ -6,7 +6,7 @@ import Testing
 
 @testable import LocalSora
 
-@Suite("Fault injection") struct FaultTests {
+@Suite("Fault injection", .serialized, .leavesNoObjects) struct FaultTests {
     private static let chat = DataChannelDefinition(label: "#chat", direction: .sendrecv)
 
     // MARK: Stages

@@ -5,7 +5,7 @@ import SoraWire
 import Testing
 
 /// Each fault, put into force in each of the three ways, has the same effect.
-@Suite("Fault injection: by flag, HTTP API and code") struct FaultWaysTests {
+@Suite("Fault injection: by flag, HTTP API and code", .serialized, .leavesNoObjects) struct FaultWaysTests {
     enum Way: String, CaseIterable, Sendable { case flag, api, code }
 
     struct Case: Sendable, CustomTestStringConvertible {

@@ -9,7 +9,7 @@ import SoraWire
 import Testing
 
 /// SRV1 (pitfalls 11): each abuse alone, while an ordinary client is served.
-@Suite("Server: limits") struct LimitTests {
+@Suite("Server: limits", .serialized, .leavesNoObjects) struct LimitTests {
     // MARK: HTTP
 
     @Test func requestsAheadWithoutReadingAreCutOff() async throws {

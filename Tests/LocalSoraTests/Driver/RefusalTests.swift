@@ -4,7 +4,7 @@ import SoraMessages
 import Testing
 
 /// Each mistake in `connect` (spec/signaling.md 1.10) on a real socket: close code 4490, a reason, and no message.
-@Suite("Server: refusals") struct RefusalTests {
+@Suite("Server: refusals", .serialized, .leavesNoObjects) struct RefusalTests {
     /// `connect` that would be accepted, with these changes; null removes a key.
     struct Mistake: CustomTestStringConvertible, Sendable {
         var changes: JSONObject

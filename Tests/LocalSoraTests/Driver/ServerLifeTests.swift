@@ -6,7 +6,7 @@ import SoraWire
 import TestSupport
 import Testing
 
-@Suite("Server: start and stop", .serialized) struct ServerLifeTests {
+@Suite("Server: start and stop", .serialized, .leavesNoObjects) struct ServerLifeTests {
     private static func count(_ path: String) -> Int {
         (try? FileManager.default.contentsOfDirectory(atPath: path).count) ?? 0
     }

@@ -6,7 +6,7 @@ import SoraWire
 import TestSupport
 import Testing
 
-@Suite("Server: sockets") struct SignalingSocketTests {
+@Suite("Server: sockets", .serialized, .leavesNoObjects) struct SignalingSocketTests {
     private static let connectText = ChannelHarness.messaging().json.text
 
     // MARK: Refusals

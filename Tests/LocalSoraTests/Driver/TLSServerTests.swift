@@ -5,7 +5,7 @@ import SoraNetwork
 import TestSupport
 import Testing
 
-@Suite("Server: TLS") struct TLSServerTests {
+@Suite("Server: TLS", .serialized, .leavesNoObjects) struct TLSServerTests {
     @Test func selfSignedCertificateServesSecureSignalingAndPage() async throws {
         try await withServer {
             $0.transportSecurity = .selfSigned()

@@ -34,7 +34,13 @@ actor WireClient {
     private var random = RandomSource.system
     private var udp: UDPSocket?
     private var timer: LoopTimer?
-    private var waiters: [(check: (isolated WireClient) -> Bool, resume: (Bool) -> Void)] = []
+    private struct Waiter {
+        var check: (isolated WireClient) -> Bool
+        var timer: LoopTimer
+        var continuation: CheckedContinuation<Bool, Never>
+    }
+    private var waiters: [Int: Waiter] = [:]
+    private var waits = 0
     private var onHandshake: ((Result<Void, Failure>) -> Void)?
 
     init(isStrict: Bool = true) throws {
@@ -102,12 +108,17 @@ actor WireClient {
             for datagram in batch { client?.peer.handle(datagram, now: self.loop.now) }
             self.drain()
         }
-        timer = LoopTimer(on: loop) {
-            client?.peer.handleTimeout(now: self.loop.now)
-            self.drain()
+        // A timer that is not set keeps its handler, beyond the end of the loop too.
+        timer = LoopTimer(on: loop) { [weak self] in
+            self?.assumeIsolated { $0.handleTimeout() }
         }
         try await open(url, certificate: certificate)
         send(connect.json.text)
+    }
+
+    private func handleTimeout() {
+        peer?.peer.handleTimeout(now: loop.now)
+        drain()
     }
 
     func send(_ text: String) {
@@ -211,10 +222,11 @@ actor WireClient {
             while case .transmit(let bytes)? = webSocket?.poll() { stream?.write(bytes) }
             timer?.schedule(at: peer.peer.nextTimeout)
         }
-        let waiting = waiters
-        waiters = []
-        for waiter in waiting {
-            if waiter.check(self) { waiter.resume(true) } else { waiters.append(waiter) }
+        for (number, waiter) in waiters where waiter.check(self) {
+            waiters[number] = nil
+            // One that stays set would hold the client.
+            waiter.timer.cancel()
+            waiter.continuation.resume(returning: true)
         }
     }
 
@@ -225,18 +237,19 @@ actor WireClient {
         async -> Bool
     {
         if condition(self) { return true }
+        waits += 1
+        let number = waits
         return await withCheckedContinuation { continuation in
-            var isDone = false
-            let finish: (Bool) -> Void = { result in
-                guard !isDone else { return }
-                isDone = true
-                continuation.resume(returning: result)
+            let timer = loop.scheduleTimer(at: loop.now + limit) { [weak self] in
+                self?.assumeIsolated { $0.endWait(number) }
             }
-            loop.scheduleTimer(at: loop.now + limit) {
-                if !isDone { finish(condition(self)) }
-            }
-            waiters.append((condition, finish))
+            waiters[number] = Waiter(check: condition, timer: timer, continuation: continuation)
         }
+    }
+
+    private func endWait(_ number: Int) {
+        guard let waiter = waiters.removeValue(forKey: number) else { return }
+        waiter.continuation.resume(returning: waiter.check(self))
     }
 
     /// The JSON of the first message of a type, when it has come.

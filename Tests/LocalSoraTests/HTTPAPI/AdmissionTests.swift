@@ -6,7 +6,7 @@ import SoraWire
 import TestSupport
 import Testing
 
-@Suite("Access tokens and webhooks") struct AdmissionTests {
+@Suite("Access tokens and webhooks", .serialized, .leavesNoObjects) struct AdmissionTests {
     private static let secret = "a secret of the tests"
 
     private static func token(_ claims: JSONObject, secret: String = secret, algorithm: String = "HS256") -> String {
@@ -69,6 +69,8 @@ import Testing
         (token(["connection_lifetime": -1]), "INVALID-AUTH-RESULT-CONNECTION-LIFETIME"),
         (token(["connection_lifetime": 1e300]), "INVALID-AUTH-RESULT-CONNECTION-LIFETIME"),
         (token(["simulcast_rpc_rids": ["r7"]]), "INVALID-AUTH-RESULT-SIMULCAST-RPC-RIDS"),
+        (token(["turn_fqdn": "evil.example\r\na=x"]), "INVALID-AUTH-RESULT-TURN-FQDN"),
+        (token(["turn_tls_fqdn": ""]), "INVALID-AUTH-RESULT-TURN-TLS-FQDN"),
     ])
     func badTokensAreRefused(token: String?, reason: String) async throws {
         let result = try await outcome(Self.connect(token)) { $0.tokenSecret = Self.secret }
@@ -143,6 +145,42 @@ import Testing
         }
         let offer = try #require(result.offer, "\(result.reason ?? "")")
         for member in expected.members { #expect(offer[member.key] == member.value, "\(member.key)") }
+    }
+
+    /// What an authorization says of TURN servers goes into URLs: nothing but a host may get in.
+    @Test func hostsOfTURNServersAreHosts() {
+        let bad = [
+            "", " ", ".", "a..b", "a\r\nb", "a\nb", "a b", "a:1", "a/b", "a?transport=tcp", "a@b", "[::1]",
+            "\u{E9}.example",
+            "a\0", String(repeating: "a", count: 64), String(repeating: "a.", count: 128),
+        ]
+        for text in bad {
+            #expect(!TURNGrant.isDomainName(text), "\(text.debugDescription)")
+            #expect(!TURNGrant.isIPv4Address(text) && !TURNGrant.isIPv6Address(text), "\(text.debugDescription)")
+        }
+        for text in [
+            "localhost", "turn.example.com", "turn.example.com.", "TURN-1.example", "a_b.example", "192.0.2.1",
+        ] {
+            #expect(TURNGrant.isDomainName(text), "\(text)")
+        }
+        #expect(TURNGrant.isIPv4Address("192.0.2.1") && TURNGrant.isIPv6Address("2001:db8::1"))
+        #expect(!TURNGrant.isIPv4Address("2001:db8::1") && !TURNGrant.isIPv6Address("192.0.2.1"))
+        #expect(!TURNGrant.isIPv4Address("192.0.2.1\r\n") && !TURNGrant.isIPv6Address("fe80::1%eth0\r\n"))
+    }
+
+    @Test(arguments: [
+        ("turn_fqdn", ""), ("turn_fqdn", "a\r\nb"), ("turn_tls_fqdn", "a b"), ("ipv4_address", ""),
+        ("ipv4_address", "192.0.2.1\r\nx"), ("ipv6_address", "]"),
+    ])
+    func webhookAnswersWithoutAHostAreRefused(key: String, value: String) async throws {
+        let hook = try await HookServer.start { _, _ in ["allowed": true, key: .string(value)] }
+        defer { hook.stop() }
+        let result = try await outcome(ChannelHarness.messaging()) {
+            $0.authWebhook = hook.url
+            $0.turnServers = [.init(urls: ["turn:192.0.2.1:3478?transport=udp"], username: "u", credential: "p")]
+        }
+        #expect(result.offer == nil)
+        #expect(result.reason == "INVALID-AUTH-RESULT-" + key.uppercased().replacing("_", with: "-"))
     }
 
     private static func turn(_ url: String) -> JSONObject {

@@ -4,7 +4,7 @@ import SoraMessages
 import TestSupport
 import Testing
 
-@Suite("HTTP API") struct HTTPAPITests {
+@Suite("HTTP API", .serialized, .leavesNoObjects) struct HTTPAPITests {
     /// A server with clients of one channel that are up.
     private func withMembers(
         _ connects: [ConnectMessage], _ configure: (inout ServerConfiguration) -> Void = { _ in },
@@ -105,6 +105,32 @@ import Testing
                 await client.write("GET /stats HTTP/1.1\r\nHost: x\r\n\r\n")
                 await client.endWriting()
                 #expect(await client.wait { String(decoding: $0.received, as: UTF8.self).hasSuffix("}") })
+            }
+        }
+    }
+
+    /// The second port stays open for whoever looks why the first one is full.
+    @Test func socketsThatWaitAtTheMainPortLeaveTheSecondOpen() async throws {
+        try await withServer {
+            $0.apiPort = 0
+            $0.maximumWaitingSocketsPerAddress = 1
+        } _: { server in
+            let port = try #require(server.apiPort)
+            try await withClient { waiting in
+                try await waiting.open(server.signalingURL)
+                try await withClient { second in
+                    _ = await #expect(throws: (any Error).self) { try await second.open(server.signalingURL) }
+                }
+                try await withClient { caller in
+                    try await caller.dial(port: port)
+                    let answer = await caller.request("GET", "/stats")
+                    #expect(answer?.head.status == 200)
+                    // The second port has the limit, too.
+                    try await withClient { another in
+                        try? await another.dial(port: port)
+                        #expect(await another.wait { $0.isGone })
+                    }
+                }
             }
         }
     }

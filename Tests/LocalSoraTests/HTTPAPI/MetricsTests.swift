@@ -3,7 +3,7 @@ import SoraHTTP
 import SoraMessages
 import Testing
 
-@Suite("Metrics") struct MetricsTests {
+@Suite("Metrics", .serialized, .leavesNoObjects) struct MetricsTests {
     private func metrics(of server: SoraServer) async throws -> Exposition {
         try await withClient { client in
             try await client.dial(port: server.port)

@@ -3,7 +3,7 @@ import LocalSora
 import SoraMessages
 import Testing
 
-@Suite("Documents of the server") struct DocumentTests {
+@Suite("Documents of the server", .serialized, .leavesNoObjects) struct DocumentTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 

@@ -3,7 +3,7 @@ import SoraHTTP
 import TestSupport
 import Testing
 
-@Suite("Web page") struct PageTests {
+@Suite("Web page", .serialized, .leavesNoObjects) struct PageTests {
     private static let scripts = ["/page.js", "/sora.js", "/elements.js", "/media.js", "/statistics.js"]
     private static let paths = ["/", "/page.css", "/icon.svg"] + scripts
 

@@ -9,7 +9,7 @@ import Testing
 ///
 /// A recorded answer belongs to the offer that it was made for. Here it answers ours: mids, payload types and
 /// extension ids are translated by section, codec and URI; everything else stays as the client wrote it.
-@Suite struct RecordedAnswerTests {
+@Suite(.serialized, .leavesNoObjects) struct RecordedAnswerTests {
     static func text(_ name: String) throws -> String {
         try String(contentsOf: SignalingTests.fixtures.appending(path: name), encoding: .utf8)
     }

@@ -3,7 +3,7 @@ import SoraMessages
 import Testing
 
 /// The judge of all other tests of the server sees what it has to see.
-@Suite struct ServerMessageValidatorTests {
+@Suite(.serialized, .leavesNoObjects) struct ServerMessageValidatorTests {
     private func offer(_ connect: ConnectMessage) throws -> JSONObject {
         let harness = try ChannelHarness()
         let client = try harness.joined(connect)

@@ -4,7 +4,7 @@ import Testing
 @testable import LocalSora
 
 /// The files of recordings on a disk that misbehaves.
-@Suite struct RecordingFilesTests {
+@Suite(.serialized, .leavesNoObjects) struct RecordingFilesTests {
     /// Why a file is not whole, once everything before has been written.
     private func close(_ path: String, in files: RecordingFiles) async -> String? {
         await withCheckedContinuation { continuation in files.close(path) { continuation.resume(returning: $0) } }

@@ -5,7 +5,7 @@ import SoraWire
 import Testing
 
 /// Recordings on a real server: the API, the webhooks, and files on a disk.
-@Suite("Server: recordings") struct RecordingServerTests {
+@Suite("Server: recordings", .serialized, .leavesNoObjects) struct RecordingServerTests {
     private func withDirectory(_ body: (String) async throws -> Void) async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "recordings-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

@@ -5,7 +5,7 @@ import SoraWire
 import Testing
 
 /// Recordings of a channel: one file for each sender, nothing decoded (spec/signaling.md 9.2, 9.4).
-@Suite struct RecordingTests {
+@Suite(.serialized, .leavesNoObjects) struct RecordingTests {
     private func harness() throws -> ChannelHarness { try ChannelHarness { $0.records = true } }
 
     private func kinds(_ harness: ChannelHarness) -> [RecordingEvent.Kind] { harness.recordingEvents.map(\.kind) }
