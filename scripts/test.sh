@@ -46,8 +46,8 @@ build() {
 
 # One test at a time: targets whose tests drive sockets, devices or programs in real time, and those that count living
 # objects (`.leavesNoObjects`).
-serial=" ExamplesTests LocalSoraTests SoraCLITests SoraClientTests SoraDevicesTests SoraDiagnosticsTests SoraPeerTests
-SoraTests "
+serial=" ExamplesTests LocalSoraTests SoraCLITests SoraClientTests SoraDevicesTests SoraDiagnosticsTests SoraLoadTests
+SoraPeerTests SoraTests "
 
 # What the thread sanitizer examines: targets in which our own threads, loops and tasks meet. The others are machines
 # without threads, programs of their own, or GStreamer's threads, whose locks it does not see.

@@ -7,7 +7,7 @@ import SoraWire
 import Testing
 
 /// Against a server in this process.
-@Suite(.serialized) struct LoadRunTests {
+@Suite(.serialized, .leavesNoObjects) struct LoadRunTests {
     private func load(
         _ configure: (inout ServerConfiguration) -> Void = { _ in }, _ change: (inout LoadPlan) -> Void,
         onSecond: @escaping @Sendable (LoadSecond) -> Void = { _ in }
