@@ -6,7 +6,7 @@ import Testing
 
 @testable import Sora
 
-@Suite struct BackendTests {
+@Suite(.serialized, .leavesNoObjects) struct BackendTests {
     typealias Position = AVCaptureDevice.Position
     func positions(_ names: [String], _ environment: [String: String] = [:]) -> [Position] {
         SystemCameras.positions(names.map { (id: "id-\($0)", name: $0) }, environment: environment)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Sora
 
-@Suite struct ConfigurationTests {
+@Suite(.serialized, .leavesNoObjects) struct ConfigurationTests {
     private struct Thrower: Encodable {
         func encode(to encoder: any Encoder) throws {
             var container = encoder.container(keyedBy: SignalingKey.self)

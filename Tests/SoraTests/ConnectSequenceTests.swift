@@ -7,7 +7,7 @@ import Testing
 
 /// How attempts succeed, fail and are given up (api 3.1 to 3.3), on the real engine: each stage with the whole order
 /// of callbacks and events.
-@Suite struct ConnectSequenceTests {
+@Suite(.serialized, .leavesNoObjects) struct ConnectSequenceTests {
     private struct Reason: LocalizedError {
         var errorDescription: String? { "the application's own reason" }
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import Sora
 
 /// The order in which an application sees a connection, with a scripted driver in place of the network.
-@Suite struct ConnectionLifecycleTests {
+@Suite(.serialized, .leavesNoObjects) struct ConnectionLifecycleTests {
     private struct Connection {
         var stage: Stage
         var driver: ScriptedDriver
@@ -262,12 +262,12 @@ import Testing
     @Test func streamsAreListedBeforeTheyAreAnnounced() async throws {
         let connection = try await begin()
         let (stage, driver, channel) = (connection.stage, connection.driver, connection.channel)
-        let view = Transfer(channel)
-        channel.handlers.onAddStream = { stream in
-            stage.journal.add("add \(stream.streamId) \(view.value.streams.contains { $0 === stream })")
+        let journal = stage.journal
+        channel.handlers.onAddStream = { [unowned channel] stream in
+            journal.add("add \(stream.streamId) \(channel.streams.contains { $0 === stream })")
         }
-        channel.handlers.onRemoveStream = { stream in
-            stage.journal.add("remove \(stream.streamId) \(view.value.streams.contains { $0 === stream })")
+        channel.handlers.onRemoveStream = { [unowned channel] stream in
+            journal.add("remove \(stream.streamId) \(channel.streams.contains { $0 === stream })")
         }
         for (id, isLocal) in [("mainStream", true), ("other", false), ("other", false)] {
             driver.core.deliver(

@@ -5,7 +5,7 @@ import Testing
 @testable import Sora
 
 /// How data channels come and signaling moves to them (api 3.8, 3.10, 3.11 and 1.3.4, rules 8 and 9), on the real engine.
-@Suite struct DataChannelSequenceTests {
+@Suite(.serialized, .leavesNoObjects) struct DataChannelSequenceTests {
     @Test func dataChannelsOpenInTheDocumentedOrder() async throws {
         try await withServer { server in
             let calls = Journal()

@@ -5,7 +5,7 @@ import Testing
 @testable import Sora
 
 /// How a connection that stands ends (api 3.4 to 3.8), on the real engine.
-@Suite struct EndSequenceTests {
+@Suite(.serialized, .leavesNoObjects) struct EndSequenceTests {
     // 3.4: whatever is under way, the end is one; what comes after it is refused.
     @Test func theApplicationEndsAConnection() async throws {
         let wire = Interjection()

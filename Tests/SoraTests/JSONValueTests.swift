@@ -3,7 +3,7 @@ import Testing
 
 @testable import Sora
 
-@Suite struct JSONValueTests {
+@Suite(.serialized, .leavesNoObjects) struct JSONValueTests {
     private func parse(_ text: String) throws -> JSONValue {
         try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
     }
@@ -52,7 +52,7 @@ import Testing
     }
 }
 
-@Suite struct StatisticsTests {
+@Suite(.serialized, .leavesNoObjects) struct StatisticsTests {
     private let statistics = Statistics(
         timestamp: 2,
         entries: [

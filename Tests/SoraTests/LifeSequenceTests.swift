@@ -6,7 +6,7 @@ import Testing
 @testable import Sora
 
 /// Mutes, and several connections of one instance (api 3.12 and 3.13), on the real engine.
-@Suite struct LifeSequenceTests {
+@Suite(.serialized, .leavesNoObjects) struct LifeSequenceTests {
     // MARK: Mute (3.12)
 
     private final class Renderer: VideoRenderer {

@@ -5,7 +5,7 @@ import Testing
 @testable import Sora
 
 /// The logger is one for the process, so these tests run one after the other.
-@Suite(.serialized) struct LoggingTests {
+@Suite(.serialized, .leavesNoObjects) struct LoggingTests {
     private func withLogger(_ body: (Logger, Journal) throws -> Void) rethrows {
         let former = Logger.shared
         let logger = Logger()

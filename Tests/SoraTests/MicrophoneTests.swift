@@ -4,7 +4,7 @@ import Testing
 
 @testable import Sora
 
-@Suite struct MicrophoneTests {
+@Suite(.serialized, .leavesNoObjects) struct MicrophoneTests {
     private let session = RTCAudioSession()
 
     private func stream(_ track: RecordingTrack) -> ConnectedStream {

@@ -5,7 +5,7 @@ import Testing
 @testable import Sora
 
 /// Every misuse is answered by the documented error, and those that can be known beforehand before any socket opens.
-@Suite struct MisuseTests {
+@Suite(.serialized, .leavesNoObjects) struct MisuseTests {
     /// A socket that listens and never accepts, and can tell whether anybody came.
     private final class Ear {
         private let socket: Int32

@@ -15,7 +15,7 @@ import Testing
 
 /// A connection under a random order of server, network and application, in virtual time. The seed of a schedule that
 /// fails repeats it.
-@Suite struct RandomScheduleTests {
+@Suite(.serialized, .leavesNoObjects) struct RandomScheduleTests {
     /// Runs one schedule and tells what is wrong with it.
     @ScheduleActor private final class Schedule {
         private var random: RandomSource
@@ -31,6 +31,8 @@ import Testing
         /// A handler of the application does not return for so many steps.
         private var blockedSteps = 0
         private var faults: [String] = []
+        /// Other connections of the process, whose end is to be told.
+        private var others: [(sora: Sora, gate: DeliveryGate, journal: Journal)] = []
         /// Kinds of events that came, and whether a redirect was followed.
         private(set) var reached: Set<String> = []
 
@@ -79,6 +81,11 @@ import Testing
                 await Task.yield()
             }
             gate.open()
+            while let other = others.last {
+                guard ContinuousClock.now < deadline else { return ["no end of another: \(other.journal.entries)"] }
+                other.gate.open()
+                if other.journal.entries.last == "disconnected" { others.removeLast() } else { await Task.yield() }
+            }
             judge()
             return faults
         }
@@ -233,7 +240,9 @@ import Testing
                 }, makeDeliveries: { otherGate.queue() })
             let journal = Journal()
             let before = witness.entries.count
-            let task = sora.connect(configuration: Stage.configuration(.recvonly)) { _, error in
+            let configuration = Stage.configuration(.recvonly)
+            configuration.mediaChannelHandlers.onDisconnect = { _ in journal.add("disconnected") }
+            let task = sora.connect(configuration: configuration) { _, error in
                 journal.add(error == nil ? "connected" : "failed")
             }
             otherGate.open()
@@ -248,6 +257,7 @@ import Testing
             check(witness.entries.count == before, "a blocked handler was passed over")
             sora.mediaChannels.first?.disconnect(error: nil)
             otherDriver.read()?.advance(.seconds(60))
+            others.append((sora, otherGate, journal))
         }
 
         // MARK: The verdict

@@ -6,7 +6,7 @@ import Testing
 @testable import Sora
 
 /// What a redirect leaves and what it voids (api 3.9), on the real engine.
-@Suite struct RedirectSequenceTests {
+@Suite(.serialized, .leavesNoObjects) struct RedirectSequenceTests {
     /// A connection that is sent elsewhere while everything is under way.
     @Test func aLateRedirectVoidsWhatIsUnderWay() async throws {
         let wire = Interjection()

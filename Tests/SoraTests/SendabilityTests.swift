@@ -17,7 +17,7 @@ private struct Verdict {
 private final class Box: Encodable {}
 
 /// Which types may cross isolation is part of the API (api 1.3.1): a conformance too many breaks code that adds its own.
-@Suite struct SendabilityTests {
+@Suite(.serialized, .leavesNoObjects) struct SendabilityTests {
     @Test func valuesThatMayCross() {
         func note(_ verdict: Verdict) { #expect(verdict.isSendable, "\(verdict.type)") }
         note(Probe<Sora>.verdict)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Sora
 
-@Suite struct SettingTypesTests {
+@Suite(.serialized, .leavesNoObjects) struct SettingTypesTests {
     private func json(_ value: some Encodable) throws -> String {
         String(decoding: try JSONEncoder().encode([value]), as: UTF8.self)
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Sora
 
-@Suite struct SoraErrorTests {
+@Suite(.serialized, .leavesNoObjects) struct SoraErrorTests {
     @Test func descriptionsAreExact() {
         let detail = RPCErrorDetail(code: -32601, message: "no method", data: nil)
         let inner = NSError(domain: "d", code: 1, userInfo: [NSLocalizedDescriptionKey: "inner"])

@@ -327,7 +327,7 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
     }
 }
 
-@Suite struct StandInTests {
+@Suite(.serialized, .leavesNoObjects) struct StandInTests {
     @Test func timesCompareExactly() {
         #expect(CMTimeMake(value: 1, timescale: 3) < CMTimeMake(value: 334, timescale: 1000))
         #expect(CMTimeMake(value: 2, timescale: 4) == CMTimeMake(value: 1, timescale: 2))

@@ -34,9 +34,19 @@ final class CameraSystem: Sendable {
         get { handlersSlot.read() }
         set { handlersSlot.write(newValue) }
     }
+    /// Where the cameras are. With another one the capturers of the positions are others, too.
     var backend: any CameraBackend {
         get { state.withLock { $0.backend } }
-        set { state.write(newValue, to: \.backend) }
+        set {
+            let former = state.withLockUnchecked { state in
+                defer {
+                    state.backend = newValue
+                    state.positioned = [:]
+                }
+                return (state.backend, state.positioned)
+            }
+            withExtendedLifetime(former) {}
+        }
     }
     var current: CameraVideoCapturer? { state.withLock { $0.current } }
     var devices: [AVCaptureDevice] { backend.devices() }

@@ -5,7 +5,7 @@ import Testing
 @testable import Sora
 
 /// What applications are promised about cameras, hard mute and the screen.
-@Suite struct CameraPromiseTests {
+@Suite(.serialized, .leavesNoObjects) struct CameraPromiseTests {
     private let bench = CameraBench()
     private var cameras: ScriptedCameras { bench.cameras }
     private var system: CameraSystem { bench.system }

@@ -6,7 +6,7 @@ import Testing
 @testable import Sora
 
 /// What applications are promised about threads and about state of the process.
-@Suite struct ConcurrencyPromiseTests {
+@Suite(.serialized, .leavesNoObjects) struct ConcurrencyPromiseTests {
     // api 5.69
     @Test func handlersMayBeSetWhileTheyAreDelivered() async throws {
         let stage = Stage()

@@ -8,7 +8,7 @@ import Testing
 @testable import Sora
 
 /// What applications are promised about data channels, RPC and statistics.
-@MainActor @Suite struct DataChannelPromiseTests {
+@MainActor @Suite(.serialized, .leavesNoObjects) struct DataChannelPromiseTests {
     // api 5.60
     @Test func availabilityIsToldWhenEveryLabelIsOpenAndNotBySwitched() async {
         let labels = ["signaling", "#a", "notify", "#b", "rpc"]

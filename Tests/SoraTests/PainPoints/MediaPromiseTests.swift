@@ -11,7 +11,7 @@ import struct SoraMessages.OfferMessage
 @testable import Sora
 
 /// What applications are promised about streams, sound and renderers.
-@Suite struct MediaPromiseTests {
+@Suite(.serialized, .leavesNoObjects) struct MediaPromiseTests {
     private func remote(_ video: RecordingTrack? = RecordingTrack(), audio: RecordingTrack? = nil) -> ConnectedStream {
         ConnectedStream(streamId: "s", isLocal: false, core: nil, video: video, audio: audio)
     }

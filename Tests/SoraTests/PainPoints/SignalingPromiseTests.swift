@@ -9,7 +9,7 @@ import Testing
 @testable import Sora
 
 /// What applications are promised about the network and about signaling.
-@Suite struct SignalingPromiseTests {
+@Suite(.serialized, .leavesNoObjects) struct SignalingPromiseTests {
     private func decode(_ text: String) throws -> Signaling { try Signaling.decode(Data(text.utf8)).get() }
 
     private final class Seat: Encodable {
