@@ -21,6 +21,8 @@ package final class VideoWindow: VideoSink {
         package var contentMode = VideoContentMode.scaleAspectFit
         /// As in a mirror, for one's own picture.
         package var isMirrored = false
+        /// Called on the window's thread when a frame has reached the screen.
+        package var onDraw: (@Sendable () -> Void)?
         package init() {}
     }
     package enum Event: Sendable, Equatable {
@@ -298,7 +300,10 @@ private final class Surface {
         SDL_RenderClear(renderer)
         if let frame = job.frame { draw(frame, job.size, job.mode, mirrored: job.mirrored) }
         SDL_RenderPresent(renderer)
-        if job.frame != nil { window.state.withLock { $0.drawnFrames += 1 } }
+        if job.frame != nil {
+            window.state.withLock { $0.drawnFrames += 1 }
+            window.options.onDraw?()
+        }
     }
 
     private func draw(

@@ -123,6 +123,9 @@ package final class WebMRecorder: EncodedSink {
     /// What has been written so far.
     package var summary: Summary { state.withLock { $0.summary } }
 
+    /// Returns once everything that was handed in before has been written.
+    package func flush() -> Summary { queue.sync { summary } }
+
     private func enqueue(_ size: Int, _ work: @escaping @Sendable (WebMRecorder) -> Void) {
         // A disk that stands still must not take all memory.
         guard waiting.load(ordering: .relaxed) < Self.mostWaiting else {

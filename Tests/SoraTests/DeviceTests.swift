@@ -310,7 +310,7 @@ import Testing
             await reason { try await capture.start(.init(), on: stream) }
                 == "MediaChannel error (screen capture operation is in progress)")
         let stopping = Task.detached { await test.value.capture.stop() }
-        while !capture.isStopping { await Task.yield() }
+        #expect(await eventually { capture.isStopping })
         gate.settle(.success(()))
         await stopping.value
         #expect(await starting.value == "MediaChannel error (screen capture start was cancelled)")

@@ -122,6 +122,7 @@ import Testing
 @MainActor private final class Screen {
     var channel: MediaChannel?
     var lines: [String] = []
+    let journal = Journal()
 
     func connect(_ sora: Sora) async throws {
         var texts: AsyncStream<String>?
@@ -129,6 +130,7 @@ import Testing
             texts = $0.texts(label: "#chat")
             lines.append("\($0.state)")
         }
+        journal.add("stored")
         for await text in texts! { lines.append(text) }
     }
 
@@ -163,7 +165,7 @@ import Testing
         driver.core.deliver(.dataChannelMessage(label: "#chat", data: Data("hello".utf8)))
         driver.core.outgoing.set(.open, label: "rpc")
         await driver.core.deliveries.run {}
-        while screen.channel == nil { await Task.yield() }
+        #expect(await screen.journal.wait(for: "stored"))
 
         let asking = Task { try await screen.ask() }
         #expect(await driver.journal.wait(for: "call 1"))
