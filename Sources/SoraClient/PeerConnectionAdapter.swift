@@ -11,6 +11,7 @@ package final class PeerConnectionAdapter: ClientPeer {
     package let connection: PeerConnection
     /// An answer that is made but not yet polled.
     private var answers: [ClientPeerOutput] = []
+    private var hasAnswered = false
 
     package let warnings: [String]
 
@@ -59,10 +60,29 @@ package final class PeerConnectionAdapter: ClientPeer {
 
     package func beginAnswer(now: Instant) {
         do throws(PeerError) {
-            answers.append(.answer(try connection.makeAnswer(now: now)))
+            let answer = try connection.makeAnswer(now: now)
+            if !hasAnswered { try checkThatSomethingIsAccepted(answer) }
+            hasAnswered = true
+            answers.append(.answer(answer))
         } catch {
             answers.append(.answerFailed(error))
         }
+    }
+
+    /// Without a single accepted m-line there is no transport, and nothing would ever connect or fail.
+    private func checkThatSomethingIsAccepted(_ answer: SessionDescription) throws(PeerError) {
+        guard answer.media.allSatisfy(\.isRejected) else { return }
+        let media = connection.configuration.media
+        let kinds = answer.media.map(\.kind.text).joined(separator: ", ")
+        func names(_ codecs: [CodecDescription]) -> String {
+            let names = codecs.filter(\.isMedia).map(\.name)
+            return names.isEmpty ? "none" : names.joined(separator: ", ")
+        }
+        throw .unusableDescription(
+            """
+            none of its m-lines (\(kinds.isEmpty ? "none" : kinds)) can be accepted; codecs of this side: \
+            audio \(names(media.audioCodecs)), video \(names(media.videoCodecs))
+            """)
     }
 
     package var remoteStreams: [RemoteStream] {

@@ -64,6 +64,8 @@ final class PeerProcess: Sendable {
         process.standardOutput = stdout
         process.standardError = try FileHandle(forWritingTo: errorFile)
         input = stdin.fileHandleForWriting
+        // Writing to a peer that has crashed is an error, not the end of the tests.
+        signal(SIGPIPE, SIG_IGN)
         try process.run()
         let reader = stdout.fileHandleForReading
         Thread { [weak self] in
@@ -162,11 +164,16 @@ final class PeerProcess: Sendable {
     /// SIGKILL: the peer vanishes without a word.
     func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
 
+    /// Asks the process to end, which it may have done by itself, and waits for that.
+    func exit() {
+        try? send(["do": "exit"])
+        process.waitUntilExit()
+    }
+
     /// Asks the peer to leave its channel, and its process to end.
     func leave() async throws {
         try send(["do": "disconnect"])
         _ = try await next("ended")
-        try send(["do": "exit"])
-        process.waitUntilExit()
+        exit()
     }
 }

@@ -180,8 +180,7 @@ final class ProcessMember: ChannelMember {
         try tell(["do": "disconnect"])
         let ended = try await next("ended")
         if kind == .python {
-            try tell(["do": "exit"])
-            process.waitUntilExit()
+            process.exit()
             let code = process.all.first { $0.name == "disconnect" }?.string("code")
             #expect(code == "CLOSE_SUCCEEDED")
         } else {

@@ -42,6 +42,46 @@ import Testing
         }
     }
 
+    // api 3.2.2: an answer that accepts nothing fails at once, and says why; there is no transport that could.
+    @Test func anAnswerThatAcceptsNothingFailsAtOnce() throws {
+        func adapter(_ media: MediaCapabilities) throws -> PeerConnectionAdapter {
+            PeerConnectionAdapter(
+                PeerConnection(
+                    configuration: PeerConfiguration(certificate: try DTLSCertificate.selfSigned(), media: media),
+                    now: .zero))
+        }
+        func failure(_ client: PeerConnectionAdapter, of offer: SessionDescription) throws -> String? {
+            try client.accept(offer, now: .zero)
+            client.beginAnswer(now: .zero)
+            while let output = client.poll() {
+                if case .answerFailed(let error) = output { return "\(error)" }
+                if case .answer = output { return nil }
+            }
+            return "no answer"
+        }
+        let server = try adapter(World.media).connection
+        server.addTransceiver(kind: .audio, direction: .sendonly)
+        let audioOnly = try server.makeOffer(now: .zero)
+        #expect(
+            try failure(adapter(.none), of: audioOnly)
+                == """
+                the session description cannot be used: none of its m-lines (audio) can be accepted; codecs of this \
+                side: audio none, video none
+                """)
+        var empty = audioOnly
+        empty.media = []
+        empty.groups = []
+        #expect(
+            try failure(adapter(World.media), of: empty)?.contains("none of its m-lines (none) can be accepted") == true)
+        // A data channel section is enough, and what is rejected later ends nothing.
+        try server.rollback()
+        server.enableDataChannels()
+        let client = try adapter(.none)
+        let offer = try server.makeOffer(now: .zero)
+        #expect(try failure(client, of: offer) == nil)
+        #expect(try failure(client, of: offer) == nil)
+    }
+
     // api 5.37
     @Test func activeOfEachEncodingReachesItsLayer() throws {
         func peer() throws -> PeerConnection {

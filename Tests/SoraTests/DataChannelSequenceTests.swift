@@ -65,7 +65,7 @@ import Testing
     }
 
     // 3.8, 3.10: a re-offer that comes over its data channel before `switched` has come is answered there.
-    @Test func aReOfferDuringTheSwitchIsAnswered() async throws {
+    @Test(.needsCodecs) func aReOfferDuringTheSwitchIsAnswered() async throws {
         try await withServer({
             $0.script = {
                 $0.type == "switched" && $0.connectionID != "" && $0.index == 0 ? [.hold("switch")] : [.pass]

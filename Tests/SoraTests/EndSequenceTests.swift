@@ -47,7 +47,7 @@ import Testing
     }
 
     // 3.5, first row: the WebSocket decides as long as signaling has not moved.
-    @Test func aCloseFrameEndsAConnectionWithoutDataChannels() async throws {
+    @Test(.needsCodecs) func aCloseFrameEndsAConnectionWithoutDataChannels() async throws {
         let wire = Interjection()
         try await withServer({ wire.install(in: &$0) }) { server in
             let witness = Witness(

@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func operationsThatAreNotPossibleSaySo() async throws {
+    @Test(.needsCodecs) func operationsThatAreNotPossibleSaySo() async throws {
         try await withServer { server in
             let client = LiveClient(
                 LiveClient.messaging(server, .recvonly) {

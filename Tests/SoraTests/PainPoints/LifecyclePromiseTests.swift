@@ -147,7 +147,7 @@ import Testing
     }
 
     // api 5.6
-    @Test(arguments: [false, true]) func theEndIsToldWhenTheServerKnowsNothingMore(isSwitched: Bool) async throws {
+    @Test(.needsCodecs, arguments: [false, true]) func theEndIsToldWhenTheServerKnowsNothingMore(isSwitched: Bool) async throws {
         try await withServer { server in
             var configuration = LiveClient.messaging(server)
             configuration.clientId = "same"
