@@ -136,7 +136,7 @@ let modules: [Module] = [
         name: "SoraBenchmarks",
         uses: [
             "SoraWire", "SoraPeer", "SoraNetwork", "SoraHTTP", "SoraMessages", "SoraSCTP", "SoraRTP", "SoraICE",
-            "SoraSDP", "SoraSecureTransport", "SoraLoad", "SoraLocking", "LocalSora", "Sora",
+            "SoraSDP", "SoraSecureTransport", "SoraLoad", "SoraLocking", "SoraFrames", "LocalSora", "Sora",
         ], kind: .executable, hasTests: false),
     Module(
         name: "TestSupport",

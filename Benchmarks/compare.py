@@ -14,6 +14,8 @@ ROWS = [
     ("rtt100", {}, "p50_us", LOWER),
     ("rtt100", {}, "p99_us", LOWER),
     ("rss", {}, "kib_per_pc", LOWER),
+    *[("first-picture", {"codec": c}, field, LOWER)
+      for c in ("VP8", "VP9", "H264") for field in ("p50_ms", "worst_ms")],
     ("forward", {}, "packets_per_second", HIGHER),
     ("forward", {}, "us_per_packet", LOWER),
     ("forward", {}, "packets_per_core_second", HIGHER),
@@ -41,7 +43,7 @@ for line in open(sys.argv[1]):
         anchors.append(anchor)
     for test, match, field, _ in ROWS:
         if record.get("test") == test and field in record and all(
-            float(record.get(key, 0)) == float(value) for key, value in match.items()
+            record.get(key, 0) == value for key, value in match.items()
         ):
             values[anchor, test, tuple(match.items()), field].append(float(record[field]))
 
@@ -54,7 +56,9 @@ for test, match, field, sense in ROWS:
         continue
     ours = statistics.median(ours)
     name = test + " " + field
-    if match:
+    if "codec" in match:
+        name += " " + match["codec"]
+    elif match:
         name += f" {'unordered' if match['unordered'] else 'ordered'} {match['size'] // 1024} KiB"
     row = f"{name:44}{ours:10.1f}"
     for peer in peers:

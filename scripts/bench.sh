@@ -15,7 +15,7 @@ ours=$(swift build -c release --show-bin-path)/SoraBenchmarks
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 
-"$ours" layers | tee -a "$results"
+"$ours" layers first-picture | tee -a "$results"
 # Our server and Janus, in processes of their own. Janus is skipped with a line when it is not installed.
 scripts/in-netns.sh "$ours" "$load_seconds" forward all-to-all idle | tee -a "$results"
 # Twice around the peers: a noisy minute then shows in both.

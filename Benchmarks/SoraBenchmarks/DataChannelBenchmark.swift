@@ -112,9 +112,14 @@ enum Usage {
 
 /// One JSON line per result, as the peers print theirs.
 enum Report {
-    static func emit(_ test: String, _ values: [String: Double], anchor: String = "sora") {
+    /// - Parameter words: fields that are no numbers; without quotation marks.
+    static func emit(
+        _ test: String, _ values: [String: Double], words: [String: String] = [:], anchor: String = "sora"
+    ) {
         let rounded = values.mapValues { ($0 * 10).rounded() / 10 }
-        let fields = rounded.sorted { $0.key < $1.key }.map { "\"\($0.key)\": \($0.value)" }
+        let fields =
+            words.sorted { $0.key < $1.key }.map { "\"\($0.key)\": \"\($0.value)\"" }
+            + rounded.sorted { $0.key < $1.key }.map { "\"\($0.key)\": \($0.value)" }
         let line = "{\"anchor\": \"\(anchor)\", \"test\": \"\(test)\", \(fields.joined(separator: ", "))}\n"
         FileHandle.standardOutput.write(Data(line.utf8))
     }

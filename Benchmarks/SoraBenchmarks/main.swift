@@ -1,6 +1,6 @@
 import Foundation
 
-// usage: SoraBenchmarks [seconds] [connect|throughput|rtt|rss|layers|forward|all-to-all|idle …]
+// usage: SoraBenchmarks [seconds] [connect|throughput|rtt|rss|layers|first-picture|forward|all-to-all|idle …]
 // Without names the four that peers measure too. scripts/bench.sh runs peers in the same session and
 // prints ratios. The last three start servers of their own, for 10 seconds each if none are given: `sora`
 // from beside this program, and Janus if it is installed.
@@ -9,6 +9,9 @@ let seconds = words.compactMap { Double($0) }.first ?? 3
 let names = Set(words.filter { Double($0) == nil })
 let comparable: Set<String> = ["connect", "throughput", "rtt", "rss"]
 if names.contains("layers") { try await LayerBenchmark.run() }
+#if Media
+if names.contains("first-picture") { try await FirstPictureBenchmark.run() }
+#endif
 let loads: Set<String> = ["forward", "all-to-all", "idle"]
 if !names.isDisjoint(with: loads) {
     let load = try ForwardingLoad(seconds: words.compactMap { Double($0) }.first ?? 10)

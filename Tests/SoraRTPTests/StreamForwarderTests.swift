@@ -380,7 +380,7 @@ private struct Layer {
             if requester.handleTimeout(now: now) { sent.append(millisecond) }
             if millisecond == 50 || millisecond == 350 { requester.keyFrameArrived() }
         }
-        #expect(sent == [0, 300])
+        #expect(sent == [0, 100])
         var lossy = KeyFrameRequester()
         lossy.request(now: .zero)
         var times: [Instant] = []
@@ -388,5 +388,19 @@ private struct Layer {
         #expect(times == [0, 300, 900, 2100, 4500, 7500].map { at(milliseconds: $0) })
         lossy.keyFrameArrived()
         #expect(lossy.nextTimeout == nil)
+    }
+
+    // RTP9: who comes just behind a key frame waits 100 ms at most; but a crowd costs the source one key frame in 300 ms.
+    @Test func requestsComeQuicklyInShortRunsOnly() {
+        var requester = KeyFrameRequester()
+        var sent: [Int] = []
+        for millisecond in 0..<3_000 {
+            let now = at(milliseconds: millisecond)
+            // Somebody wants a key frame all the time, and each request is answered 20 ms later.
+            if millisecond < 2_000 || millisecond >= 2_900 { requester.request(now: now) }
+            if requester.handleTimeout(now: now) { sent.append(millisecond) }
+            if let last = sent.last, millisecond == last + 20 { requester.keyFrameArrived() }
+        }
+        #expect(sent == [0, 100, 200, 300, 600, 900, 1200, 1500, 1800, 2900])
     }
 }

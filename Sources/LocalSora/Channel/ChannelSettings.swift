@@ -46,7 +46,7 @@ package struct ChannelSettings: Sendable {
     package var closeTimeout: Duration = .seconds(3)
     /// Between the `close` message and the closing of the channels (4.6).
     package var closeDelay: Duration = .milliseconds(100)
-    /// At most one key frame request per stream in this time.
+    /// At most one key frame request per stream in this time, but for short runs; see ``KeyFrameRequester``.
     package var keyFrameInterval: Duration = .milliseconds(250)
 
     package var certificate: DTLSCertificate

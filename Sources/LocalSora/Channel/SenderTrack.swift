@@ -109,7 +109,7 @@ struct SourceLayer {
     init(rid: RestrictionID?, rank: LayerRID, keyFrameInterval: Duration) {
         self.rid = rid
         self.rank = rank
-        keyFrames = KeyFrameRequester(minimumInterval: keyFrameInterval)
+        keyFrames = KeyFrameRequester(interval: keyFrameInterval)
     }
 
     var order: Int { Self.order(of: rank) }
