@@ -10,17 +10,17 @@ import SoraLocking
 ///
 /// Viewers come at any distance from the key frame that the one before was given.
 enum FirstPictureBenchmark {
+    /// 20 viewers for each codec.
     static func run(viewers: Int = 20) async throws {
         for codec in [VideoCodec.vp8, .vp9, .h264] { try await measure(codec, viewers: viewers) }
     }
 
     private static func measure(_ codec: VideoCodec, viewers: Int) async throws {
-        let server = SoraServer()
-        try await server.start()
-        let publisher = try await Sora.shared.connect(configuration: configuration(server, .sendonly, codec))
+        let server = try await SoraServer.start()
         let source = Task.detached {
-            guard let stream = publisher.senderStream else { return }
-            await send(to: stream)
+            let publisher = try await Sora.shared.connect(configuration: configuration(server, .sendonly, codec))
+            if let stream = publisher.senderStream { await send(to: stream) }
+            await publisher.disconnect()
         }
         var waits: [Double] = []
         // The first ones see the stream rise to its full size.
@@ -31,12 +31,12 @@ enum FirstPictureBenchmark {
             try await Task.sleep(for: .milliseconds((number + 3) * 7 % 13 * 50))
         }
         source.cancel()
-        await source.value
-        await publisher.disconnect()
+        try await source.value
         await server.stop()
         waits.sort()
         Report.emit(
-            "first-picture", ["viewers": Double(viewers), "p50_ms": waits[waits.count / 2], "worst_ms": waits.last ?? 0],
+            "first-picture",
+            ["viewers": Double(viewers), "p50_ms": waits[waits.count / 2], "worst_ms": waits.last ?? 0],
             words: ["codec": codec.description])
     }
 

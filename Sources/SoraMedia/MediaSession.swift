@@ -125,7 +125,7 @@ package final class MediaSession {
             guard let transceiver = peer.transceiver(id),
                 let layer = transceiver.encodings.firstIndex(where: { $0.ssrc == ssrc })
             else { return }
-            videoSenders[id]?.requestKeyFrame(layer: layer, now: now)
+            videoSenders[id]?.requestKeyFrame(layer: layer)
         case .keyFrameNeeded(let id, _):
             videoReceivers[id]?.keyFrameNeeded(now: now)
         case .availableBitrate(let bitrate):

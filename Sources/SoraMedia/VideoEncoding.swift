@@ -20,6 +20,8 @@ struct EncodedLayer: Sendable {
 /// Encodes pictures in all layers, on a codec thread. At most four pictures wait; the oldest goes.
 final class VideoEncoding: Sendable {
     static let mostWaiting = 4
+    /// Between the key frames of one layer that are asked for, in nanoseconds of the pictures' time.
+    static let shortestKeyFrameInterval: UInt64 = 100_000_000
 
     struct Settings: Sendable, Equatable {
         var codec: VideoCodecKind
@@ -51,6 +53,8 @@ final class VideoEncoding: Sendable {
         var settings: Settings
         var targets: [Int]
         var wantsKeyFrame: [Bool]
+        /// When the picture of each layer's last key frame was taken.
+        var lastKeyFrames: [Int64?]
         var waiting: [VideoFrame] = []
         var counters = Counters()
         var isClosed = false
@@ -63,7 +67,7 @@ final class VideoEncoding: Sendable {
         control = Locked(
             Control(
                 settings: settings, targets: settings.layers.map { $0.isActive ? $0.maximumBitrate ?? 500_000 : 0 },
-                wantsKeyFrame: settings.layers.map { _ in true }))
+                wantsKeyFrame: settings.layers.map { _ in true }, lastKeyFrames: settings.layers.map { _ in nil }))
         worker = Worker(thread: .assign(), codecs: codecs)
         output = Mailbox(wake: wake)
     }
@@ -80,6 +84,7 @@ final class VideoEncoding: Sendable {
             if isNew {
                 control.targets = settings.layers.map { $0.isActive ? $0.maximumBitrate ?? 500_000 : 0 }
                 control.wantsKeyFrame = settings.layers.map { _ in true }
+                control.lastKeyFrames = settings.layers.map { _ in nil }
             }
         }
     }
@@ -95,6 +100,8 @@ final class VideoEncoding: Sendable {
         }
     }
 
+    /// The next picture becomes a key frame; but of all who ask within ``shortestKeyFrameInterval`` of the last one, the
+    /// first picture after that serves them all. No wish is lost: who asks does so again only much later.
     func requestKeyFrame(layer: Int) {
         control.withLock { control in
             if control.wantsKeyFrame.indices.contains(layer) { control.wantsKeyFrame[layer] = true }
@@ -134,7 +141,12 @@ final class VideoEncoding: Sendable {
             let frame = control.waiting.removeFirst()
             control.counters.inputWidth = frame.width
             control.counters.inputHeight = frame.height
-            return (frame, control.settings, control.targets, control.wantsKeyFrame)
+            let keyFrames = zip(control.wantsKeyFrame, control.lastKeyFrames).map { isWanted, last in
+                guard isWanted, let last else { return isWanted }
+                // A source may begin its time anew: a step back is a large number here.
+                return UInt64(bitPattern: frame.timestamp &- last) >= Self.shortestKeyFrameInterval
+            }
+            return (frame, control.settings, control.targets, keyFrames)
         }
         guard let (frame, settings, targets, wantsKeyFrame) = next else { return }
         let results = worker.encode(frame, settings, targets, wantsKeyFrame)
@@ -150,7 +162,10 @@ final class VideoEncoding: Sendable {
                 }
                 for frame in result.frames {
                     // A wish that came while this frame was coded is served by it if it is a key frame.
-                    if frame.isKeyFrame { control.wantsKeyFrame[result.layer] = false }
+                    if frame.isKeyFrame {
+                        control.wantsKeyFrame[result.layer] = false
+                        control.lastKeyFrames[result.layer] = frame.timestamp
+                    }
                     control.counters.layers[result.layer].framesEncoded &+= 1
                     if frame.isKeyFrame { control.counters.layers[result.layer].keyFramesEncoded &+= 1 }
                     control.counters.layers[result.layer].width = frame.width
@@ -264,7 +279,7 @@ final class VideoEncoding: Sendable {
             guard let maximum, maximum > 0, let last = layers[index].lastTimestamp, timestamp > last else {
                 return false
             }
-            return Double(timestamp - last) < 0.9e9 / maximum
+            return Double(timestamp) - Double(last) < 0.9e9 / maximum
         }
     }
 }
@@ -280,7 +295,7 @@ struct FramerateMeter: Sendable {
     mutating func note(_ timestamp: Int64) {
         defer { last = timestamp }
         guard let last, timestamp > last else { return }
-        let distance = Double(timestamp - last) / 1e9
+        let distance = (Double(timestamp) - Double(last)) / 1e9
         // A pause is no rate.
         guard distance < 2 else { return }
         interval += (distance - interval) / 16

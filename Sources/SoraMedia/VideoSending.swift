@@ -40,7 +40,6 @@ final class VideoSending {
         var payloadType: PayloadType
         var sequenceNumber: SequenceNumber
         var timestampBase: UInt32
-        var lastKeyFrameRequest: Instant?
     }
 
     /// Nil when no codec was agreed that can be encoded here.
@@ -80,13 +79,7 @@ final class VideoSending {
         encoding.close()
     }
 
-    /// At most one key frame in 200 ms for all who ask.
-    func requestKeyFrame(layer: Int, now: Instant) {
-        guard layers.indices.contains(layer) else { return }
-        if let last = layers[layer].lastKeyFrameRequest, now - last < .milliseconds(200) { return }
-        layers[layer].lastKeyFrameRequest = now
-        encoding.requestKeyFrame(layer: layer)
-    }
+    func requestKeyFrame(layer: Int) { encoding.requestKeyFrame(layer: layer) }
 
     /// Shares what the path carries among the layers; nil: nothing is known, each gets its maximum.
     /// Returns the sum of the targets.
