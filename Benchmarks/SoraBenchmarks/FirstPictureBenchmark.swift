@@ -69,7 +69,7 @@ enum FirstPictureBenchmark {
     private static func watch(_ server: SoraServer, _ codec: VideoCodec) async throws -> Double {
         let (pictures, arrival) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
         let sink = Locked<AnyObject?>(nil)
-        var configuration = configuration(server, .recvonly, codec)
+        let configuration = configuration(server, .recvonly, codec)
         configuration.mediaChannelHandlers.onAddStream = { stream in
             let handle = stream.addVideoSink { _ in arrival.yield(ContinuousClock.now) }
             sink.withLockUnchecked { $0 = handle }

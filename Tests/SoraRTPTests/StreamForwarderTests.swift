@@ -401,6 +401,6 @@ private struct Layer {
             if requester.handleTimeout(now: now) { sent.append(millisecond) }
             if let last = sent.last, millisecond == last + 20 { requester.keyFrameArrived() }
         }
-        #expect(sent == [0, 100, 200, 300, 600, 900, 1200, 1500, 1800, 2900])
+        #expect(sent == [0, 100, 200, 300, 600, 900, 1200, 1500, 1800, 2100, 2900])
     }
 }

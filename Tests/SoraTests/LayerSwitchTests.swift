@@ -107,8 +107,10 @@ struct LayerSwitchTests {
                 await viewer.leave()
             }
             print("first picture, \(codec): \(waits.map { "\($0.numbers) numbers, \(Int($0.wall)) ms" })")
-            let median = waits.map(\.numbers).sorted()[waits.count / 2]
-            #expect(median <= 9, "first pictures came so many numbers later: \(waits.map(\.numbers))")
+            // 300 ms at 30 pictures a second.
+            #expect(
+                waits.allSatisfy { $0.numbers <= 9 },
+                "first pictures came so many numbers later: \(waits.map(\.numbers))")
             await first.leave()
             await publisher.client.leave()
         }
@@ -160,10 +162,10 @@ struct LayerSwitchTests {
             await server.removeFaults()
             #expect(await screen.shows(width: 1280, within: .seconds(60)))
             print("up by bandwidth, \(codec): \(soFar())")
-            // How long the queue in the link grows before it is noticed depends on how busy the machine is: two seconds
-            // at the most. SimulcastTests (narrowLinkLowersTheLayerWithoutAFreeze) has the exact bound, in virtual time.
+            // How long the queue in the link grows before it is noticed depends on how busy the machine is. SimulcastTests
+            // (narrowLinkLowersTheLayerWithoutAFreeze) has the exact bound, in virtual time.
             let all = Standstill(screen.pictures.dropFirst(start - 1))
-            #expect(all.numbers <= 60, "\(all)")
+            #expect(all.numbers <= 2 * Self.longestGap, "\(all)")
             #expect(all.backwards == 0, "\(all)")
             await viewer.leave()
             await publisher.client.leave()
