@@ -60,7 +60,7 @@ import Testing
             return "no answer"
         }
         let server = try adapter(World.media).connection
-        server.addTransceiver(kind: .audio, direction: .sendonly)
+        _ = server.addTransceiver(kind: .audio, direction: .sendonly)
         let audioOnly = try server.makeOffer(now: .zero)
         #expect(
             try failure(adapter(.none), of: audioOnly)
