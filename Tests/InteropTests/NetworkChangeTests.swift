@@ -127,10 +127,7 @@ struct NetworkChangeTests {
             let feed = try VideoFeed(one, width: 320, height: 180)
             defer { feed.stop() }
             let screen = try await VideoScreen(other)
-            let plays = try await eventually(within: .seconds(30)) {
-                screen.seen.content.withLock { $0.numbers.count > 40 }
-            }
-            #expect(plays)
+            #expect(await screen.shows(within: .seconds(30)) { $0.numbers.count > 40 })
 
             try Site.down(1)
             #expect(one.channel.sendMessage(label: "#plain", data: Data("lost in between".utf8)) == nil)
@@ -141,8 +138,8 @@ struct NetworkChangeTests {
             #expect(try await other.message("#plain") == Data("lost in between".utf8))
             #expect(try await other.message("#plain") == Data("after".utf8))
             let messages = clock.now - changed
-            let resumes = try await eventually(within: .seconds(20), every: .milliseconds(10)) {
-                screen.seen.content.withLock { $0.latest ?? changed } > changed + .milliseconds(200)
+            let resumes = await screen.shows(within: .seconds(20)) {
+                $0.latest ?? changed > changed + .milliseconds(200)
             }
             let pictures = clock.now - changed
             print("interface changed: messages after \(messages), pictures after \(pictures)")

@@ -120,12 +120,10 @@ struct RelayTests {
             defer { for feed in feeds { feed.stop() } }
             for peer in [one, other] {
                 let screen = try await VideoScreen(peer)
-                let plays = try await eventually(within: .seconds(60)) {
-                    screen.seen.content.withLock {
-                        $0.numbers.count >= 15 && $0.size == CGSize(width: 1280, height: 720)
-                    }
+                let plays = await screen.shows(within: .seconds(60)) {
+                    $0.numbers.count >= 15 && $0.size == CGSize(width: 1280, height: 720)
                 }
-                let seen = screen.seen.content.withLock { $0 }
+                let seen = screen.seen.value
                 #expect(plays, "\(seen.frames) frames of \(seen.size), \(seen.numbers.count) readable")
             }
             for feed in feeds { feed.stop() }
@@ -165,8 +163,8 @@ struct RelayTests {
             let feed = try VideoFeed(swift, width: 1280, height: 720)
             defer { feed.stop() }
             let screen = try await VideoScreen(swift)
-            let comes = try await eventually(within: .seconds(60)) { screen.seen.content.withLock { $0.frames >= 15 } }
-            #expect(comes, "\(screen.seen.content.withLock { $0.frames }) frames from Python")
+            let comes = await screen.shows(within: .seconds(60)) { $0.frames >= 15 }
+            #expect(comes, "\(screen.seen.value.frames) frames from Python")
             let goes = try await eventually(within: .seconds(60)) {
                 try python.send(["do": "media"])
                 let tracks = try await python.next("media").objects("tracks")
@@ -348,13 +346,13 @@ final class VideoScreen: Sendable {
         var latest: ContinuousClock.Instant?
     }
     private final class Renderer: VideoRenderer {
-        let seen: Shared
-        init(_ seen: Shared) { self.seen = seen }
-        func onChange(size: CGSize) { seen.content.withLock { $0.size = size } }
+        let seen: Watched<Seen>
+        init(_ seen: Watched<Seen>) { self.seen = seen }
+        func onChange(size: CGSize) { seen.change { $0.size = size } }
         func render(videoFrame: VideoFrame?) {
             guard case .native(_, let frame)? = videoFrame else { return }
             let number = FrameCounter.read(from: frame.buffer.toI420().storage)
-            seen.content.withLock { seen in
+            seen.change { seen in
                 seen.frames += 1
                 seen.latest = .now
                 if let number { seen.numbers.insert(number) }
@@ -366,19 +364,15 @@ final class VideoScreen: Sendable {
         func onSwitch(video: Bool) {}
         func onSwitch(audio: Bool) {}
     }
-    final class Shared: Sendable {
-        let content = Locked(Seen())
-    }
-    let seen = Shared()
+    let seen = Watched(Seen())
     private let renderer: Transfer<Renderer>
 
     init(_ peer: SwiftPeer) async throws {
         renderer = Transfer(Renderer(seen))
-        var stream: (any MediaStream)?
-        _ = try await eventually(within: .seconds(20)) {
-            stream = peer.channel.receiverStreams.first
-            return stream != nil
-        }
-        try #require(stream, "no remote stream").videoRenderer = renderer.value
+        try await peer.remoteStream().videoRenderer = renderer.value
+    }
+
+    func shows(within limit: Duration, _ condition: (Seen) -> Bool) async -> Bool {
+        await seen.wait(within: limit) { condition($0) ? true : nil } ?? false
     }
 }

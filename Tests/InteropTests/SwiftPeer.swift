@@ -1,8 +1,8 @@
 import Foundation
 import LocalSora
-import Sora
-import SoraLocking
 import Testing
+
+@testable import Sora
 
 /// A connection of the SDK under test, with waiting for what its handlers report.
 final class SwiftPeer: @unchecked Sendable {
@@ -16,18 +16,8 @@ final class SwiftPeer: @unchecked Sendable {
         var ending: SoraCloseEvent?
         /// Signaling messages received and not taken yet, as text.
         var signaling: [String] = []
-        /// Those who wait: each is told of every change.
-        var waiters: [UUID: AsyncStream<Void>.Continuation] = [:]
     }
-    private let state = Locked(State())
-
-    private func change(_ body: (inout State) -> Void) {
-        let waiters = state.withLock { state in
-            body(&state)
-            return Array(state.waiters.values)
-        }
-        for waiter in waiters { waiter.yield() }
-    }
+    private let state = Watched(State())
 
     static func connect(
         _ server: SoraServer, channel: String, role: Role, _ change: (inout Configuration) -> Void
@@ -43,17 +33,18 @@ final class SwiftPeer: @unchecked Sendable {
         configuration.cameraSettings = CameraSettings(isEnabled: false)
         change(&configuration)
         let handlers = configuration.mediaChannelHandlers
-        handlers.onDataChannelOpened = { _, label in peer.change { $0.opened.insert(label) } }
+        handlers.onDataChannelOpened = { _, label in peer.state.change { $0.opened.insert(label) } }
         handlers.onDataChannelMessage = { _, label, data in
-            if label.hasPrefix("#") { peer.change { $0.messages.append((label, data)) } }
+            if label.hasPrefix("#") { peer.state.change { $0.messages.append((label, data)) } }
         }
         handlers.onReceiveSignalingJSON = { json in
-            peer.change { state in
+            peer.state.change { state in
                 if json.contains("\"type\":\"switched\"") { state.isSwitched = true }
                 state.signaling.append(json)
             }
         }
-        handlers.onDisconnect = { event in peer.change { $0.ending = event } }
+        handlers.onAddStream = { _ in peer.state.change { _ in } }
+        handlers.onDisconnect = { event in peer.state.change { $0.ending = event } }
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             Sora.shared.connect(configuration: configuration) { channel, error in
                 peer.channel = channel
@@ -66,24 +57,11 @@ final class SwiftPeer: @unchecked Sendable {
     struct Missing: Error { var what: String }
 
     /// How many messages have come in on a label and were not taken.
-    func waiting(_ label: String) -> Int { state.withLock { $0.messages.count { $0.label == label } } }
+    func waiting(_ label: String) -> Int { state.value.messages.count { $0.label == label } }
 
     private func wait<T>(_ what: String, within limit: Duration, _ look: (inout State) -> T?) async throws -> T {
-        let id = UUID()
-        let (changes, waiter) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        state.withLock { $0.waiters[id] = waiter }
-        defer { state.withLock { _ = $0.waiters.removeValue(forKey: id) } }
-        let bound = Task {
-            try await Task.sleep(for: limit)
-            waiter.finish()
-        }
-        defer { bound.cancel() }
-        // It may have happened already.
-        waiter.yield()
-        for await _ in changes {
-            if let found = state.withLock({ look(&$0) }) { return found }
-        }
-        throw Missing(what: what)
+        guard let found = await state.wait(within: limit, look) else { throw Missing(what: what) }
+        return found
     }
 
     /// Open, and the server has switched: messages may be sent.
@@ -93,6 +71,13 @@ final class SwiftPeer: @unchecked Sendable {
         }
         // The text of `switched` is told a moment before it takes effect.
         try await channel.waitUntilOpen(label: label)
+    }
+
+    /// The first stream of another member.
+    func remoteStream() async throws -> any MediaStream {
+        try await wait("remote stream", within: .seconds(20)) { _ in channel.receiverStreams.first.map { Transfer($0) }
+        }
+        .value
     }
 
     func switched() async throws {
