@@ -9,7 +9,7 @@ import Testing
 
 /// The doctor and Debian's coturn, over each transport.
 @Suite(
-    .serialized,
+    .serialized, .leavesNoObjects,
     .enabled(if: FileManager.default.isExecutableFile(atPath: Coturn.path), "apt install coturn"))
 struct DoctorCoturnTests {
     /// A port that was free a moment ago.

@@ -1,11 +1,12 @@
 import LocalSora
 import SoraMessages
 import SoraNetwork
+import TestSupport
 import Testing
 
 @testable import SoraDiagnostics
 
-@Suite(.serialized) struct DoctorHealthyTests {
+@Suite(.serialized, .leavesNoObjects) struct DoctorHealthyTests {
     @Test func findsNothingWrongWithAServer() async throws {
         let server = try await SoraServer.start()
         let diagnosis = try await examine(server.signalingURL, timeout: .seconds(10))

@@ -2,12 +2,13 @@ import LocalSora
 import SoraICE
 import SoraMessages
 import SoraNetwork
+import TestSupport
 import Testing
 
 @testable import SoraDiagnostics
 
 /// Set-ups that are broken behind signaling: TURN, ICE, DTLS, data channels, media (issue 5, what must hold 5).
-@Suite(.serialized) struct DoctorMediaTests {
+@Suite(.serialized, .leavesNoObjects) struct DoctorMediaTests {
     private func diagnose(
         timeout: Duration = .seconds(2), server change: (inout ServerConfiguration) -> Void,
         _ doctor: (inout DoctorConfiguration) -> Void = { _ in }

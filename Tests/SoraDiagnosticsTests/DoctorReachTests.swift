@@ -3,12 +3,13 @@ import LocalSora
 import SoraMessages
 import SoraNetwork
 import SoraWire
+import TestSupport
 import Testing
 
 @testable import SoraDiagnostics
 
 /// Set-ups that are broken on the way to the server: DNS, TCP, proxy, TLS, upgrade (issue 5, what must hold 5).
-@Suite(.serialized) struct DoctorReachTests {
+@Suite(.serialized, .leavesNoObjects) struct DoctorReachTests {
     private static func identity(
         _ names: [String] = ["127.0.0.1"], issuer: TLSIdentity? = nil, from: Duration = .seconds(-3600),
         for lifetime: Duration = .seconds(90 * 86_400)

@@ -1,11 +1,12 @@
 import LocalSora
 import SoraMessages
+import TestSupport
 import Testing
 
 @testable import SoraDiagnostics
 
 /// Set-ups that are broken in signaling: connect, redirect, offer (issue 5, what must hold 5).
-@Suite(.serialized) struct DoctorSignalingTests {
+@Suite(.serialized, .leavesNoObjects) struct DoctorSignalingTests {
     private func diagnose(
         actions: [BrokenServer.WebSocketAction], timeout: Duration = .seconds(2),
         _ change: (inout DoctorConfiguration) -> Void = { _ in }

@@ -66,6 +66,7 @@ actor MediaServer {
         self.udp = udp
     }
 
+    /// Lets go of everything whose handlers keep the server.
     func stop() {
         mediaTimer?.cancel()
         peerTimer?.cancel()
@@ -73,7 +74,7 @@ actor MediaServer {
         stream?.onEvent = nil
         stream?.close()
         udp?.close()
-        peer = nil
+        (mediaTimer, peerTimer, listener, stream, udp, peer) = (nil, nil, nil, nil, nil, nil)
         loop.stop()
     }
 
