@@ -1,6 +1,7 @@
 #if Media
 import Foundation
 import SoraFrames
+import TestSupport
 import Testing
 
 @testable import SoraDevices
@@ -37,7 +38,7 @@ import Testing
 }
 
 /// Without any device: a source that makes noise in place of the microphone.
-@Suite struct VoiceProcessingTests {
+@Suite(.serialized, .leavesNoObjects) struct VoiceProcessingTests {
     /// Level of steady noise behind a piece of pipeline.
     private func level(behind element: String) throws -> Double {
         let live = LivePipeline()
@@ -66,7 +67,7 @@ import Testing
 }
 
 @Suite(
-    .serialized,
+    .serialized, .leavesNoObjects,
     .enabled(if: DeviceServices.areThere, "not installed: \(DeviceServices.missing.joined(separator: ", "))"))
 struct DeviceTests {
     init() throws { _ = try #require(DeviceServices.display) }

@@ -2,9 +2,10 @@
 import Foundation
 import SoraDevices
 import SoraFrames
+import TestSupport
 import Testing
 
-@Suite(.serialized) struct MediaFileSourceTests {
+@Suite(.serialized, .leavesNoObjects) struct MediaFileSourceTests {
     @Test(.enabled(if: Samples.hasMovie, "package forensics-samples-files is not installed"))
     func realClipPlaysAtItsPace() throws {
         let source = try MediaFileSource(path: Samples.movie)

@@ -5,6 +5,7 @@ import SoraDevices
 import SoraFrames
 import SoraLocking
 import Synchronization
+import TestSupport
 import Testing
 
 /// Test pattern and tone, coded and recorded without waiting for real time.
@@ -68,7 +69,7 @@ enum Recording {
     }
 }
 
-@Suite(.serialized) struct RecorderTests {
+@Suite(.serialized, .leavesNoObjects) struct RecorderTests {
     @Test(arguments: [VideoCodecKind.vp8, .vp9, .h264, .av1])
     func fileHasEveryFrameAndItsLength(codec: VideoCodecKind) throws {
         let scratch = Scratch()
@@ -197,7 +198,7 @@ enum Recording {
     }
 }
 
-@Suite(.serialized) struct PNGWriterTests {
+@Suite(.serialized, .leavesNoObjects) struct PNGWriterTests {
     @Test func pictureReadsBack() throws {
         let scratch = Scratch()
         let frame = VideoFrame(buffer: TestPattern(width: 641, height: 359).draw(42), timestamp: 0)

@@ -1,8 +1,9 @@
 import SoraDevices
 import SoraFrames
+import TestSupport
 import Testing
 
-@Suite struct TestPatternSourceTests {
+@Suite(.serialized, .leavesNoObjects) struct TestPatternSourceTests {
     @Test func picturesAndSoundComeAtTheirPace() throws {
         let source = TestPatternSource(pattern: TestPattern(width: 160, height: 90, framerate: 50))
         let collector = Collector()

@@ -83,10 +83,16 @@ package struct LeavesNoObjects: TestTrait, SuiteTrait, TestScoping {
     let lasting: [String: Int]
     /// How long what a test began may take to end, for instance a farewell to a server; in seconds.
     let patience: Double
+    /// Makes objects of the process before anything counts, so that a second one of the class is noticed.
+    let prepare: @Sendable () -> Void
 
-    package init(lasting: [String: Int] = [:], patience: Double = 10 * RealTime.factor) {
+    package init(
+        lasting: [String: Int] = [:], patience: Double = 10 * RealTime.factor,
+        prepare: @escaping @Sendable () -> Void = {}
+    ) {
         self.lasting = lasting
         self.patience = patience
+        self.prepare = prepare
     }
 
     package var isRecursive: Bool { true }
@@ -97,6 +103,7 @@ package struct LeavesNoObjects: TestTrait, SuiteTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         guard LiveObjects.isAlone else { return try await function() }
+        prepare()
         LiveObjects.start()
         defer { LiveObjects.stop() }
         try await function()
@@ -115,6 +122,8 @@ package struct LeavesNoObjects: TestTrait, SuiteTrait, TestScoping {
 
 extension Trait where Self == LeavesNoObjects {
     /// After each test, no object of the SDK and the stack that it made is alive, beside so many of each class of
-    /// `lasting`.
-    package static func leavesNoObjects(but lasting: [String: Int]) -> Self { LeavesNoObjects(lasting: lasting) }
+    /// `lasting`, and those that `prepare` makes.
+    package static func leavesNoObjects(
+        but lasting: [String: Int], prepare: @escaping @Sendable () -> Void = {}
+    ) -> Self { LeavesNoObjects(lasting: lasting, prepare: prepare) }
 }
