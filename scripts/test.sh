@@ -40,7 +40,7 @@ run() {
 build() {
     local log="$logs/build.log" begin=$SECONDS
     swift build "$@" >"$log" 2>&1 || { grep -E 'error:' "$log" | sort -u | head -40; tail -20 "$log"; exit 1; }
-    grep -E 'warning:' "$log" | grep -v 'prohibited flag' | sort -u | head -20 || true
+    grep -E 'warning:' "$log" | grep -vE 'prohibited flag|Cannot export local symbol' | sort -u | head -20 || true
     echo "== build $*: $((SECONDS - begin)) s" >&2
 }
 
