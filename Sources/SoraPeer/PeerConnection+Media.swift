@@ -91,6 +91,8 @@ extension PeerConnection {
             rtp.rejectedPackets += 1
             return
         }
+        rtp.decryptedPackets &+= 1
+        rtp.decryptedBytes &+= UInt64(packet.count)
         ice.noteAuthenticTraffic(now: now)
         guard let header = try? RTPHeader(parsing: packet) else {
             rtp.rejectedPackets += 1
@@ -156,6 +158,8 @@ extension PeerConnection {
             rtp.rejectedPackets += 1
             return
         }
+        rtp.decryptedPackets &+= 1
+        rtp.decryptedBytes &+= UInt64(packet.count)
         ice.noteAuthenticTraffic(now: now)
         guard let packets = try? RTCP.parse(compound: packet) else {
             rtp.rejectedPackets += 1

@@ -58,6 +58,9 @@ package struct PeerStatistics: Sendable {
 }
 
 extension PeerConnection {
+    /// SRTP and SRTCP packets that were authentic, and their bytes once decrypted; cheap, unlike ``statistics(now:)``.
+    package var decryptedTraffic: (packets: UInt64, bytes: UInt64) { (rtp.decryptedPackets, rtp.decryptedBytes) }
+
     package func statistics(now: Instant) -> PeerStatistics {
         var result = PeerStatistics()
         result.rejectedPackets = rtp.rejectedPackets

@@ -34,6 +34,9 @@ struct RTPTransport {
     var transportFeedback: TransportFeedbackGenerator
     var estimator: SendSideEstimator
     var probes = ProbeController()
+    /// SRTP and SRTCP packets that were authentic, and their size once decrypted.
+    var decryptedPackets: UInt64 = 0
+    var decryptedBytes: UInt64 = 0
     /// Packets dropped because SRTP did not authenticate them, or they were no RTP.
     var rejectedPackets: UInt64 = 0
     /// Packets of no m-line.

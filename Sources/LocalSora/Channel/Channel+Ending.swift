@@ -103,6 +103,7 @@ extension Channel {
         member.ending = nil
         member.peer.close(now: now)
         drain(member, now: now)
+        departed.count(member)
         members.removeValue(forKey: member.id)
         order.removeAll { $0 == member.id }
         timeouts.remove(member)

@@ -62,6 +62,7 @@ extension Channel {
                 to: member,
                 now: now)
         } catch {
+            departed.descriptionFailures += 1
             end(member, code: SignalingCloseCode.signalingError, reason: SignalingReason.internalError, now: now)
         }
     }

@@ -56,6 +56,8 @@ package final class Channel {
     private(set) var createdAt = Instant.zero
     private(set) var maximumConnections = 0
     private(set) var totalConnections = 0
+    /// What members that are gone had counted, for the server's report.
+    var departed = ChannelTotals()
     /// Tracks of which some layer waits for a key frame.
     var tracksAwaitingKeyFrames: [SenderTrack] = []
     /// When layers, rates and loudness are looked at next; nil while no media comes.
@@ -150,6 +152,7 @@ package final class Channel {
             let offer = try peer.makeOffer(now: now)
             deliver(offerMessage(for: member, sdp: offer.serialized()).json, type: "offer", to: member, now: now)
         } catch {
+            departed.descriptionFailures += 1
             remove(member, now: now)
             throw ConnectRejection(reason: SignalingReason.internalError)
         }

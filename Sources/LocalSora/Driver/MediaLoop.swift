@@ -187,6 +187,7 @@ actor MediaLoop {
 
     private func receive(_ batch: [Datagram]) {
         let now = loop.now
+        let sentBefore = counters.sent.srtp.packets
         var touched: [Channel] = []
         for datagram in batch {
             counters.received.count(datagram.payload)
@@ -203,6 +204,11 @@ actor MediaLoop {
         }
         for channel in touched { flush(channel) }
         if !impairments.isEmpty { scheduleImpaired() }
+        let sent = counters.sent.srtp.packets &- sentBefore
+        if sent > 0 {
+            let delay = Int((EventLoop.clock() - now) / .microseconds(1))
+            counters.forwardingDelayMicroseconds &+= sent &* delay
+        }
     }
 
     /// STUN belongs to the connection whose ICE user name it has, everything else to the one that was last heard
@@ -287,7 +293,10 @@ actor MediaLoop {
         if isImpaired { scheduleImpaired() }
         if channel.isEmpty {
             channelTimers.removeValue(forKey: channel.id)?.cancel()
-            if channels.removeValue(forKey: channel.id) != nil { sessionEnded(channel) }
+            if channels.removeValue(forKey: channel.id) != nil {
+                counters.channels = counters.channels + channel.totals
+                sessionEnded(channel)
+            }
         } else {
             channelTimers[channel.id]?.schedule(at: channel.nextTimeout)
         }

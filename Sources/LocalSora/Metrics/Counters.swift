@@ -35,6 +35,33 @@ struct Traffic: Sendable, Equatable {
     }
 }
 
+/// What a channel counts for the server's report, from its beginning to its end.
+struct ChannelTotals: Sendable, Equatable {
+    /// SRTP and SRTCP packets that were authentic, by their size once decrypted.
+    var decrypted = Traffic()
+    /// Offers that could not be made.
+    var descriptionFailures = 0
+
+    mutating func count(_ member: Member) {
+        let traffic = member.peer.decryptedTraffic
+        decrypted = decrypted + Traffic(packets: Int(clamping: traffic.packets), bytes: Int(clamping: traffic.bytes))
+    }
+
+    static func + (a: ChannelTotals, b: ChannelTotals) -> ChannelTotals {
+        ChannelTotals(
+            decrypted: a.decrypted + b.decrypted, descriptionFailures: a.descriptionFailures &+ b.descriptionFailures)
+    }
+}
+
+extension Channel {
+    /// Of members that are gone and those that are there.
+    var totals: ChannelTotals {
+        var totals = departed
+        for member in members.values { totals.count(member) }
+        return totals
+    }
+}
+
 /// Datagrams of one direction.
 struct DatagramTraffic: Sendable {
     var all = Traffic()
@@ -63,6 +90,11 @@ struct LoopCounters: Sendable {
     var sent = DatagramTraffic()
     /// From nobody that is known.
     var unknownPackets = 0
+    /// Over all SRTP packets that left in answer to datagrams: microseconds from when the loop woke for a datagram
+    /// until everything was done that its batch caused. Not what waits for time: repeated and delayed packets.
+    var forwardingDelayMicroseconds = 0
+    /// Of channels that are gone.
+    var channels = ChannelTotals()
     /// Connections that came up.
     var createdConnections = 0
     var updatedConnections = 0
@@ -85,6 +117,8 @@ struct LoopCounters: Sendable {
         sum.received = a.received + b.received
         sum.sent = a.sent + b.sent
         sum.unknownPackets += b.unknownPackets
+        sum.forwardingDelayMicroseconds &+= b.forwardingDelayMicroseconds
+        sum.channels = a.channels + b.channels
         sum.createdConnections += b.createdConnections
         sum.updatedConnections += b.updatedConnections
         sum.destroyedConnections += b.destroyedConnections

@@ -48,6 +48,9 @@ struct ServerSnapshot: Sendable {
             report["total_\(name)"] = traffic.packets.json
             report["total_\(name)_byte_size"] = traffic.bytes.json
         }
+        report["total_decrypted_srtp"] = loops.channels.decrypted.packets.json
+        report["total_decrypted_srtp_byte_size"] = loops.channels.decrypted.bytes.json
+        report["total_sent_srtp_sfu_delay_us"] = loops.forwardingDelayMicroseconds.json
         report["total_received_datagrams"] = loops.received.all.packets.json
         report["total_received_datagram_byte_size"] = loops.received.all.bytes.json
         report["total_sent_datagrams"] = loops.sent.all.packets.json
@@ -61,7 +64,15 @@ struct ServerSnapshot: Sendable {
         report["sora_client"] = [
             "total_successful_sora_client_type": .object(successful), "total_failed_sora_client_type": .object(failed),
         ]
-        report["error"] = ["sdp_generation_error": 0, "signaling_error": loops.protocolErrors.json]
+        report["error"] = [
+            "sdp_generation_error": loops.channels.descriptionFailures.json,
+            "signaling_error": loops.protocolErrors.json,
+        ]
+        // There is no Erlang virtual machine and no cluster. Whoever reads these fields finds their types: the first
+        // two are objects of numbers, the last has an entry for each other node.
+        report["erlang_vm"] = [:]
+        report["cluster"] = [:]
+        report["cluster_relay"] = []
         return .object(report)
     }
 
@@ -115,6 +126,11 @@ struct ServerSnapshot: Sendable {
         counter("udp_sent_packets_total", "Datagrams sent.", loops.sent.all.packets)
         counter("udp_sent_bytes_total", "Bytes in datagrams sent.", loops.sent.all.bytes)
         counter("udp_unknown_packets_total", "Datagrams from nobody known, dropped.", loops.unknownPackets)
+        counter("srtp_decrypted_packets_total", "SRTP packets that were authentic.", loops.channels.decrypted.packets)
+        metric(
+            "srtp_forwarding_delay_seconds_total", "counter",
+            "Time from receipt to the end of handling, over all SRTP packets that were sent on.",
+            [("", Double(loops.forwardingDelayMicroseconds) / 1e6)])
         counter("messages_relayed_total", "Data channel messages relayed.", loops.relayedMessages)
         counter("messages_dropped_total", "Data channel messages dropped.", loops.droppedMessages)
         counter("rpc_calls_total", "JSON-RPC calls.", loops.rpcCalls)
@@ -137,6 +153,7 @@ extension MediaLoop {
         snapshot.loops = snapshot.loops + counters
         snapshot.channels += channels.count
         for channel in channels.values {
+            snapshot.loops.channels = snapshot.loops.channels + channel.totals
             let counts = channel.counts
             snapshot.connections.connections += counts.connections
             snapshot.connections.sendrecv += counts.sendrecv
