@@ -90,6 +90,7 @@ extension ChannelSettings {
         answerTimeout = configuration.answerTimeout
         pingInterval = configuration.pingInterval
         statsInterval = configuration.statsInterval
+        updateInterval = configuration.updateInterval
         iceServers = configuration.turnServers.map {
             .init(urls: $0.urls, username: $0.username, credential: $0.credential)
         }

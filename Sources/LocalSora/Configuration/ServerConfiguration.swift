@@ -47,11 +47,13 @@ public struct ServerConfiguration: Sendable {
     public var pingInterval: Duration = .seconds(5)
     /// How often a client is asked for its statistics.
     package var statsInterval: Duration = .seconds(30)
+    /// Between two `connection.updated` about one connection.
+    package var updateInterval: Duration = .seconds(60)
     /// A socket that has not sent a whole request, or `connect` on its WebSocket, by then is closed.
     public var connectTimeout: Duration = .seconds(5)
-    /// Open sockets at one time.
+    /// Open sockets at one time, before 503; those of ``apiPort`` count apart.
     public var maximumSockets = 10_000
-    /// Sockets of one address that have not sent `connect` yet; those of ``apiPort`` count apart.
+    /// Sockets of one address that have not sent `connect` yet, before 503; those of ``apiPort`` count apart.
     public var maximumWaitingSocketsPerAddress = 1000
     /// Signaling messages that one client may send in a second, after a burst of five times as many.
     public var maximumMessagesPerSecond = 100

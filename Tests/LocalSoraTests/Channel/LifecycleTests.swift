@@ -227,6 +227,50 @@ import Testing
         #expect(harness.removed == [viewer.id])
     }
 
+    // MARK: Progress (3.8)
+
+    /// `connection.updated` goes to the others every minute, with the keys of `connection.created`, and to the webhook.
+    @Test func othersAreToldHowLongAConnectionLasts() throws {
+        let harness = try ChannelHarness()
+        let first = try harness.joined(
+            ChannelHarness.messaging { $0.signalingNotifyMetadata = ["n": 1] }, grant: { $0.authzMetadata = ["z": 2] })
+        let second = try harness.joined(ChannelHarness.connect(.recvonly) { $0.dataChannelSignaling = false })
+        #expect(second.notifications("connection.updated").isEmpty)
+        harness.run(for: .seconds(185))
+        let told = second.notifications("connection.updated")
+        #expect(told.map { $0["minutes"]?.intValue } == [1, 2, 3])
+        #expect(first.notifications("connection.updated").map { $0["minutes"]?.intValue } == [1, 2, 3])
+        let created = try #require(second.notifications("connection.created").first)
+        let keys: Set<String> = [
+            "type", "event_type", "timestamp", "role", "session_id", "client_id", "bundle_id", "connection_id", "audio",
+            "video", "minutes", "channel_connections", "channel_sendrecv_connections", "channel_sendonly_connections",
+            "channel_recvonly_connections", "turn_transport_type", "authn_metadata", "authz_metadata",
+        ]
+        for notification in told {
+            #expect(Set(notification.keys) == keys)
+            #expect(notification["connection_id"]?.stringValue == first.id.rawValue)
+            #expect(notification["session_id"] == created["session_id"])
+            #expect(notification["role"] == "sendonly")
+            #expect(notification["audio"] == false)
+            #expect(notification["authn_metadata"] == ["n": 1])
+            #expect(notification["authz_metadata"] == ["z": 2])
+            #expect(notification["channel_connections"] == 2)
+            #expect(notification["channel_sendonly_connections"] == 1)
+            #expect(notification["channel_recvonly_connections"] == 1)
+            #expect(notification["channel_sendrecv_connections"] == 0)
+        }
+        let times = told.compactMap { $0["timestamp"]?.stringValue }
+        #expect(times == times.sorted() && Set(times).count == 3)
+        #expect(
+            Set(first.notifications("connection.updated").map { $0["connection_id"]?.stringValue }) == [
+                second.id.rawValue
+            ])
+        let updates = harness.connectionEvents.filter { $0.kind == .updated }
+        #expect(updates.count == 6)
+        #expect(updates.allSatisfy { $0.webhookType == "connection.updated" })
+        #expect(updates.map(\.record.minutes) == [1, 1, 2, 2, 3, 3])
+    }
+
     // MARK: Pings and statistics
 
     @Test func pingsAndStatisticsAreAskedForPeriodically() throws {

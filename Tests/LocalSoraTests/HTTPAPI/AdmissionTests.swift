@@ -372,6 +372,34 @@ import Testing
 
     // MARK: Session and event webhooks
 
+    @Test func eventHookIsToldThatAConnectionLasts() async throws {
+        let hook = try await HookServer.start { _, _ in [:] }
+        defer { hook.stop() }
+        try await withServer {
+            $0.eventWebhook = hook.url
+            $0.updateInterval = .milliseconds(100)
+        } _: { server in
+            try await withClient { client in
+                try await client.join(server.signalingURL, ChannelHarness.messaging { $0.clientID = "alice" })
+                #expect(await client.isUp())
+                #expect(await hook.wait { bodies in bodies.count { $0["type"] == "connection.updated" } >= 2 })
+                let updated = try #require(hook.bodies.first { $0["type"] == "connection.updated" })
+                #expect(updated["client_id"] == "alice")
+                #expect(updated["channel_id"] == "sora")
+                let id = await client.message("offer")?["connection_id"]
+                #expect(updated["connection_id"] == id)
+                let data = try #require(updated["data"]?.objectValue)
+                #expect(data["minutes"] == 0)
+                #expect(data["channel_connections"] == 1)
+                #expect(data["turn_transport_type"] == "udp")
+                #expect(data["total_received_bytes"]?.intValue != nil)
+                #expect(data["reason"] == nil)
+                let report = try await server.call("Sora_20171010.GetStatsReport").json.objectValue
+                #expect(report?["total_connection_updated"]?.intValue ?? 0 >= 2)
+            }
+        }
+    }
+
     @Test func sessionAndEventHooksTellTheWholeLife() async throws {
         let hook = try await HookServer.start { _, body in
             body["type"] == "session.created" ? ["session_metadata": ["room": 7]] : [:]
