@@ -188,7 +188,8 @@ package struct WebSocketConnection: Sendable {
 
     /// "Fail the WebSocket connection" (RFC 6455, 7.1.7).
     private mutating func fail(_ error: WebSocketError) {
-        if case .open = state { sendClose(error.closeCode, "") }
+        // Whoever writes a client is told what was wrong with it; servers get the code alone.
+        if case .open = state { sendClose(error.closeCode, role == .server ? "\(error)" : "") }
         finish(WebSocketClosure(code: error.closeCode, error: error, isLocal: true))
     }
 

@@ -43,7 +43,7 @@ private func server(_ bytes: [UInt8], maximum: Int = 1 << 20) -> [WebSocketConne
 
 private func failure(_ error: WebSocketError) -> [WebSocketConnection.Output] {
     [
-        .transmit(plain(.close, closeFrame(error.closeCode))),
+        .transmit(plain(.close, closeFrame(error.closeCode, ascii(error.description)))),
         .closed(WebSocketClosure(code: error.closeCode, error: error, isLocal: true)), .closeStream,
     ]
 }

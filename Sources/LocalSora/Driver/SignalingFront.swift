@@ -25,11 +25,15 @@ actor SignalingFront {
     private var sessions: [ConnectionID: FrontConnection] = [:]
     private struct WaitingKey: Hashable {
         var address: IPAddress
-        /// Those of the HTTP API's own port count apart: whoever fills one port must not close the other.
         var isForAPI: Bool
     }
     /// Sockets that have not sent `connect`, by their address and port.
     private var waiting: [WaitingKey: Int] = [:]
+    /// How many of ``connections`` came in at the HTTP API's own port. Both limits count the ports apart: whoever
+    /// fills one port leaves the other open.
+    private var apiSockets = 0
+    /// What is said to sockets beyond a limit, written once.
+    private let refusals: (full: [UInt8], waiting: [UInt8])
     private(set) var webhooks: Webhooks?
     private var signalingURL = ""
     private(set) var isStopped = false
@@ -45,6 +49,12 @@ actor SignalingFront {
         self.faults = faults
         self.random = random
         self.report = report
+        refusals = (
+            Self.refusal("\(configuration.maximumSockets) sockets are open, which is the limit (maximumSockets)"),
+            Self.refusal(
+                "\(configuration.maximumWaitingSocketsPerAddress) sockets of your address have not sent connect, which "
+                    + "is the limit (maximumWaitingSocketsPerAddress)")
+        )
         startedAt = EventLoop.clock()
     }
 
@@ -100,6 +110,7 @@ actor SignalingFront {
         listeners.removeAll()
         for connection in Array(connections.values) { connection.close() }
         connections.removeAll()
+        apiSockets = 0
         sessions.removeAll()
         waiting.removeAll()
         webhooks?.stop()
@@ -111,12 +122,11 @@ actor SignalingFront {
     private func accept(_ tcp: TCPConnection, isForAPI: Bool) {
         let key = WaitingKey(address: tcp.remoteAddress.ip, isForAPI: isForAPI)
         counters.acceptedSockets += 1
-        guard !isStopped, connections.count < configuration.maximumSockets,
-            waiting[key, default: 0] < configuration.maximumWaitingSocketsPerAddress
-        else {
-            counters.refusedSockets += 1
-            tcp.abort()
-            return
+        guard !isStopped else { return tcp.abort() }
+        let open = isForAPI ? apiSockets : connections.count - apiSockets
+        guard open < configuration.maximumSockets else { return refuse(tcp, refusals.full) }
+        guard waiting[key, default: 0] < configuration.maximumWaitingSocketsPerAddress else {
+            return refuse(tcp, refusals.waiting)
         }
         let fault = faults.beforeConnect(.tcp)
         if case .refuse = fault {
@@ -148,6 +158,7 @@ actor SignalingFront {
             }
         }
         connections[ObjectIdentifier(connection)] = connection
+        if isForAPI { apiSockets += 1 }
         waiting[key, default: 0] += 1
         // Isolated to this actor; the connection drops the closure when it ends.
         connection.onEvent = { [weak connection] event in
@@ -155,6 +166,19 @@ actor SignalingFront {
             self.handle(event, of: connection)
         }
         connection.start()
+    }
+
+    /// Says why, whatever was asked, and closes at once: nothing is read and nothing kept. A TLS client would need a
+    /// handshake to hear it; it is reset.
+    private func refuse(_ tcp: TCPConnection, _ words: [UInt8]) {
+        counters.refusedSockets += 1
+        guard tls == nil else { return tcp.abort() }
+        tcp.write(words)
+        tcp.close()
+    }
+
+    private static func refusal(_ text: String) -> [UInt8] {
+        HTTPResponse.text(503, text, headers: ["Connection": "close"]).serialized()
     }
 
     private func handle(_ event: FrontConnection.Event, of connection: FrontConnection) {
@@ -176,7 +200,9 @@ actor SignalingFront {
             }
         case .text(let text): handle(text: text, of: connection)
         case .closed(let code):
-            connections.removeValue(forKey: ObjectIdentifier(connection))
+            if connections.removeValue(forKey: ObjectIdentifier(connection)) != nil, connection.isForAPI {
+                apiSockets -= 1
+            }
             if !connection.hasConnected { stopsWaiting(connection) }
             if let id = connection.connectionID {
                 sessions.removeValue(forKey: id)

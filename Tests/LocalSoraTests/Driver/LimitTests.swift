@@ -81,12 +81,95 @@ import Testing
                 try await client.join(server.signalingURL, ChannelHarness.messaging())
                 #expect(await client.isUp())
             }
+            try await expectRefusal(
+                of: server.port, "2 sockets are open, which is the limit (maximumSockets)")
             try await withClient { third in
                 _ = await #expect(throws: (any Error).self) { try await third.open(server.signalingURL) }
             }
             await first.hangUp()
             #expect(await server.waitForEvent(.left) != nil)
             #expect(try await server.stillServes())
+        }
+    }
+
+    /// What a socket beyond a limit gets before it says anything: the whole answer and the end.
+    private func expectRefusal(
+        of port: UInt16, _ text: String, location: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await withClient { client in
+            try await client.dial(port: port)
+            #expect(await client.wait { $0.isGone }, sourceLocation: location)
+            let answer = String(decoding: await client.received, as: UTF8.self)
+            #expect(answer.hasPrefix("HTTP/1.1 503 "), "\(answer)", sourceLocation: location)
+            #expect(answer.hasSuffix("\r\n\r\n\(text)\n"), "\(answer)", sourceLocation: location)
+        }
+    }
+
+    @Test func waitingSocketsOfAnAddressAreLimited() async throws {
+        try await withServer {
+            $0.maximumWaitingSocketsPerAddress = 1
+        } _: { server in
+            try await withClient { waiting in
+                try await waiting.open(server.signalingURL)
+                for _ in 0..<20 {
+                    try await expectRefusal(
+                        of: server.port,
+                        "1 sockets of your address have not sent connect, which is the limit "
+                            + "(maximumWaitingSocketsPerAddress)")
+                }
+                // Those that were refused left nothing.
+                #expect(await server.liveObjects()["sockets"] == 1)
+                await waiting.send(ChannelHarness.messaging().json.text)
+                #expect(await waiting.message("offer") != nil)
+                #expect(try await server.stillServes())
+            }
+        }
+    }
+
+    /// A TLS client cannot read plain words.
+    @Test func socketsBeyondALimitAreResetWithTLS() async throws {
+        try await withServer {
+            $0.transportSecurity = .selfSigned()
+            $0.maximumWaitingSocketsPerAddress = 1
+        } _: { server in
+            try await withClient { waiting in
+                try await waiting.dial(port: server.port, certificate: server.certificate)
+                try await withClient { client in
+                    // The reset may come before the client knows that it was connected.
+                    do { try await client.dial(port: server.port) } catch { return }
+                    #expect(await client.wait { $0.isGone })
+                    #expect(await client.received == [])
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [true, false]) func portsAreFilledApart(fillsMain: Bool) async throws {
+        try await withServer {
+            $0.apiPort = 0
+            $0.maximumSockets = 2
+        } _: { server in
+            let api = try #require(server.apiPort)
+            let (full, other) = fillsMain ? (server.port, api) : (api, server.port)
+            let clients = [try WireClient(), try WireClient()]
+            defer { for client in clients { client.close() } }
+            for client in clients {
+                // Answered: the server has taken the socket.
+                try await client.dial(port: full)
+                #expect(await client.request("GET", "/")?.head.status == 200)
+            }
+            try await expectRefusal(of: full, "2 sockets are open, which is the limit (maximumSockets)")
+            try await withClient { client in
+                try await client.dial(port: other)
+                #expect(await client.request("GET", "/")?.head.status == 200)
+            }
+            // Places come back, once the server has heard of the end.
+            await clients[0].write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            #expect(await clients[0].wait { $0.isGone })
+            try await withClient { client in
+                try await client.dial(port: full)
+                #expect(await client.request("GET", "/")?.head.status == 200)
+            }
         }
     }
 
@@ -151,7 +234,9 @@ import Testing
             try await withClient { client in
                 try await client.open(server.signalingURL)
                 await client.send(String(repeating: " ", count: 2001))
-                #expect(await client.closed()?.code == 1009)
+                let closure = await client.closed()
+                #expect(closure?.code == 1009)
+                #expect(closure?.reason == "WebSocket message is longer than 2000 bytes")
             }
         }
     }
