@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    // 3.5: a close frame in the hybrid state ends the connection; the server hears of it over the data channel.
+    // 3.5: a close frame in the hybrid state ends the connection.
     @Test func aCloseFrameThatIsNotIgnoredEndsASwitchedConnection() async throws {
         let wire = Interjection()
         try await withServer({ wire.install(in: &$0) }) { server in
@@ -71,6 +71,26 @@ import Testing
             await expectReady(witness)
             wire.say(.closeWebSocket(code: 1000, reason: "BYE"))
             await expectEnd(witness, "WebSocket is closed (1000 BYE)", close: "ok 1000 BYE")
+        }
+    }
+
+    // 3.5: the server hears of it over the data channel. This one has told the client that the WebSocket counts, and
+    // itself listens on: else the end of the WebSocket and the message would race.
+    @Test func theServerHearsOverTheDataChannelOfACloseFrame() async throws {
+        let wire = Interjection()
+        try await withServer({
+            wire.install(in: &$0) { message in
+                message.type == "switched"
+                    ? [.send(edited(message.text) { $0["ignore_disconnect_websocket"] = false })] : [.pass]
+            }
+            $0.ignoreDisconnectWebSocket = true
+        }) { server in
+            let witness = Witness(LiveClient.messaging(server))
+            await expectReady(witness)
+            wire.say(.closeWebSocket(code: 1000, reason: "BYE"))
+            await expectEnd(witness, "WebSocket is closed (1000 BYE)", close: "ok 1000 BYE")
+            let heard = await server.waitForEvent(.disconnected, within: .seconds(30))
+            #expect(heard?.detail == "client: WEBSOCKET-ONCLOSE")
         }
     }
 

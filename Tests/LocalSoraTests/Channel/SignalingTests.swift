@@ -17,12 +17,21 @@ import Testing
             .filter { $0.hasPrefix(prefix) && $0.hasSuffix(".json") }.sorted()
     }
 
-    /// Every recorded `connect` is admitted and comes up.
+    /// Every recorded `connect` is admitted and comes up: those that stand alone, and those that begin a conversation.
     @Test func recordedConnectsAreAccepted() throws {
-        let names = try Self.names("connect-")
-        #expect(names.count > 25)
-        for name in names {
+        var recorded: [(name: String, json: JSONValue)] = []
+        for name in try Self.names("connect-") + Self.names("flow-") {
             let json = try JSONValue(parsing: String(contentsOf: Self.fixtures.appending(path: name), encoding: .utf8))
+            if let flow = json.arrayValue {
+                let messages = flow.compactMap { $0.objectValue?["message"]?.objectValue }
+                recorded += messages.filter { $0["type"] == "connect" }.map { (name, .object($0)) }
+            } else {
+                recorded.append((name, json))
+            }
+        }
+        #expect(recorded.count { $0.name.hasPrefix("connect-") } > 25)
+        #expect(recorded.count { $0.name.hasPrefix("flow-") } == 22)
+        for (name, json) in recorded {
             let connect = try ConnectMessage(validating: json)
             let harness = try ChannelHarness()
             let client = try harness.joined(connect, videoCodecs: ["VP8", "VP9", "AV1", "H264", "H265"])

@@ -12,17 +12,17 @@ import Testing
     }
 
     @Test func startsInUnder50Milliseconds() async throws {
-        // The machine may be busy with other tests: the best of fifty.
-        let bound = Duration.milliseconds(50) * RealTime.factor
-        var best = Duration.seconds(10)
-        for _ in 0..<50 where best >= bound {
-            let clock = ContinuousClock()
+        let clock = ContinuousClock()
+        var durations: [Duration] = []
+        for _ in 0..<20 {
             let start = clock.now
             let server = try await SoraServer.start()
-            best = min(best, clock.now - start)
+            durations.append(clock.now - start)
             await server.stop()
         }
-        #expect(best < bound)
+        // The machine may be busy with other things now and then: the median.
+        let median = durations.sorted()[10]
+        #expect(median < .milliseconds(50) * RealTime.factor, "\(durations)")
     }
 
     /// MEM (pitfalls 12): descriptors and threads return to base.
@@ -42,9 +42,11 @@ import Testing
                 }
             }
         }
-        // Other suites run beside this one and have some of their own; one that is left behind by each round is more.
-        #expect(Self.count("/proc/self/fd") < descriptors + 95)
-        #expect(Self.count("/proc/self/task") < threads + 95)
+        // Alone, a few: threads of the runtime's pool come and go. Beside other suites, which have some of their own,
+        // less than one that is left behind by each round.
+        let bound = LiveObjects.isAlone ? 5 : 95
+        #expect(Self.count("/proc/self/fd") < descriptors + bound)
+        #expect(Self.count("/proc/self/task") < threads + bound)
     }
 
     @Test func stopEndsConnectionsAndRefusesNewOnes() async throws {
