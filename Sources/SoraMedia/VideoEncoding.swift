@@ -20,8 +20,8 @@ struct EncodedLayer: Sendable {
 /// Encodes pictures in all layers, on a codec thread. At most four pictures wait; the oldest goes.
 final class VideoEncoding: Sendable {
     static let mostWaiting = 4
-    /// Between the key frames of one layer that are asked for, in nanoseconds of the pictures' time.
-    static let shortestKeyFrameInterval: UInt64 = 100_000_000
+    /// Between the key frames of one layer that are asked for, in nanoseconds.
+    static let shortestKeyFrameInterval: Int64 = 100_000_000
 
     struct Settings: Sendable, Equatable {
         var codec: VideoCodecKind
@@ -49,13 +49,18 @@ final class VideoEncoding: Sendable {
         var inputHeight = 0
     }
 
+    private struct Arrival {
+        var frame: VideoFrame
+        var at: Int64
+    }
+
     private struct Control {
         var settings: Settings
         var targets: [Int]
         var wantsKeyFrame: [Bool]
-        /// When the picture of each layer's last key frame was taken.
+        /// When the picture of each layer's last key frame came in.
         var lastKeyFrames: [Int64?]
-        var waiting: [VideoFrame] = []
+        var waiting: [Arrival] = []
         var counters = Counters()
         var isClosed = false
     }
@@ -108,17 +113,18 @@ final class VideoEncoding: Sendable {
         }
     }
 
-    func put(_ frame: VideoFrame) {
+    /// - Parameter now: On ``MediaClock``; a source's own times may stand still or jump.
+    func put(_ frame: VideoFrame, now: Int64 = MediaClock.now) {
         let isAccepted = control.withLock { control in
             guard !control.isClosed else { return false }
             control.counters.framesIn &+= 1
             if control.waiting.count >= Self.mostWaiting {
                 control.waiting.removeFirst()
                 control.counters.framesDropped &+= 1
-                control.waiting.append(frame)
+                control.waiting.append(Arrival(frame: frame, at: now))
                 return false  // the work for the one that went serves this one
             }
-            control.waiting.append(frame)
+            control.waiting.append(Arrival(frame: frame, at: now))
             return true
         }
         guard isAccepted else { return }
@@ -136,20 +142,19 @@ final class VideoEncoding: Sendable {
     }
 
     private func encodeNext(_ worker: isolated Worker) {
-        let next = control.withLock { control -> (VideoFrame, Settings, [Int], [Bool])? in
+        let next = control.withLock { control -> (Arrival, Settings, [Int], [Bool])? in
             guard !control.isClosed, !control.waiting.isEmpty else { return nil }
-            let frame = control.waiting.removeFirst()
-            control.counters.inputWidth = frame.width
-            control.counters.inputHeight = frame.height
+            let arrival = control.waiting.removeFirst()
+            control.counters.inputWidth = arrival.frame.width
+            control.counters.inputHeight = arrival.frame.height
             let keyFrames = zip(control.wantsKeyFrame, control.lastKeyFrames).map { isWanted, last in
                 guard isWanted, let last else { return isWanted }
-                // A source may begin its time anew: a step back is a large number here.
-                return UInt64(bitPattern: frame.timestamp &- last) >= Self.shortestKeyFrameInterval
+                return arrival.at - last >= Self.shortestKeyFrameInterval
             }
-            return (frame, control.settings, control.targets, keyFrames)
+            return (arrival, control.settings, control.targets, keyFrames)
         }
-        guard let (frame, settings, targets, wantsKeyFrame) = next else { return }
-        let results = worker.encode(frame, settings, targets, wantsKeyFrame)
+        guard let (arrival, settings, targets, wantsKeyFrame) = next else { return }
+        let results = worker.encode(arrival.frame, settings, targets, wantsKeyFrame)
         control.withLock { control in
             if control.counters.layers.count != settings.layers.count {
                 control.counters.layers = settings.layers.map { _ in Counters.Layer() }
@@ -164,7 +169,7 @@ final class VideoEncoding: Sendable {
                     // A wish that came while this frame was coded is served by it if it is a key frame.
                     if frame.isKeyFrame {
                         control.wantsKeyFrame[result.layer] = false
-                        control.lastKeyFrames[result.layer] = frame.timestamp
+                        control.lastKeyFrames[result.layer] = arrival.at
                     }
                     control.counters.layers[result.layer].framesEncoded &+= 1
                     if frame.isKeyFrame { control.counters.layers[result.layer].keyFramesEncoded &+= 1 }

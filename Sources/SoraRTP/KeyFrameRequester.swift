@@ -3,9 +3,9 @@ import SoraWire
 /// Decides when to ask one source for a key frame, for any number of parties that want one.
 ///
 /// The first wish goes out at once; wishes within ``shortestInterval`` of the last request are merged into the next, so
-/// that who comes just behind a key frame waits no longer than that. A run of ``burst`` requests may come at this pace,
-/// then one per ``interval``: many parties cost the source no more. Until a key frame comes the request is repeated
-/// with back-off, so that a lost one does no harm.
+/// that who comes just behind a key frame waits no longer than that. A run of ``burst`` requests (and of what the time of
+/// the run itself allows) may come at this pace, then one per ``interval``: many parties cost the source no more. Until a
+/// key frame comes the request is repeated with back-off, so that a lost one does no harm.
 package struct KeyFrameRequester: Sendable {
     private enum State {
         /// Nobody waits.

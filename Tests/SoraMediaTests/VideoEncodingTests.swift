@@ -37,11 +37,11 @@ import Testing
         func rotate(_ buffer: VideoFrameBuffer, by rotation: VideoRotation) -> VideoFrameBuffer { buffer }
     }
 
-    /// Whether the picture taken at this time, in milliseconds, became a key frame.
+    /// Whether the picture that comes in at this time, in nanoseconds, becomes a key frame.
     private func isKeyFrame(
-        at time: Int64, _ encoding: VideoEncoding, _ arrivals: inout AsyncStream<Void>.Iterator
+        at time: Int64, timestamp: Int64, _ encoding: VideoEncoding, _ arrivals: inout AsyncStream<Void>.Iterator
     ) async throws -> Bool {
-        encoding.put(VideoFrame(buffer: VideoFrameBuffer(width: 16, height: 16), timestamp: time))
+        encoding.put(VideoFrame(buffer: VideoFrameBuffer(width: 16, height: 16), timestamp: timestamp), now: time)
         await arrivals.next()
         return try #require(encoding.output.takeAll().first).frame.isKeyFrame
     }
@@ -57,14 +57,18 @@ import Testing
         var keyFrames: [Int64] = []
         for number in Int64(0)..<20 {
             if [1, 2, 12].contains(number) { encoding.requestKeyFrame(layer: 0) }
-            if try await isKeyFrame(at: number * 33_000_000, encoding, &arrivals) { keyFrames.append(number) }
+            if try await isKeyFrame(at: number * 33_000_000, timestamp: 0, encoding, &arrivals) {
+                keyFrames.append(number)
+            }
         }
         // The first of all; 100 ms after it for both who asked behind it; at once for who asked late.
         #expect(keyFrames == [0, 4, 12])
-        // A source whose time begins anew, and times at the ends of the scale.
-        for time in [0, Int64.min, .max, 0] {
+        // The source's own times do not matter: its clock stood still above, and goes wild here.
+        for (number, timestamp) in [Int64.min, .max, 0].enumerated() {
             encoding.requestKeyFrame(layer: 0)
-            #expect(try await isKeyFrame(at: time, encoding, &arrivals))
+            #expect(
+                try await isKeyFrame(
+                    at: 1_000_000_000 * Int64(number + 1), timestamp: timestamp, encoding, &arrivals))
         }
         encoding.requestKeyFrame(layer: 7)
     }
