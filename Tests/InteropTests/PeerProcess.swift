@@ -167,7 +167,13 @@ final class PeerProcess: Sendable {
     /// Asks the process to end, which it may have done by itself, and waits for that.
     func exit() {
         try? send(["do": "exit"])
+        // It may also hang where it might crash.
+        let end = DispatchWorkItem { [process] in
+            if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
+        }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 20, execute: end)
         process.waitUntilExit()
+        end.cancel()
     }
 
     /// Asks the peer to leave its channel, and its process to end.

@@ -163,6 +163,7 @@ class Peer:
         self.kept = []
         self.ended = threading.Event()
         self.is_leaving = False
+        self.farewell = threading.Lock()
 
     def connect(self, command):
         options = dict(command["options"])
@@ -201,10 +202,11 @@ class Peer:
 
     def on_disconnect(self, code, message):
         emit("disconnect", code=code.name, message=message)
-        if self.is_leaving:
-            # Told from here: what follows in the library, the end of its tracks, is known to crash now and then.
-            emit("ended")
-        self.ended.set()
+        with self.farewell:
+            self.ended.set()
+            if self.is_leaving:
+                # Told from here: what follows in the library, the end of its tracks, is known to crash now and then.
+                emit("ended")
 
     def on_message(self, label, data):
         fields = {"label": label, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
@@ -246,10 +248,13 @@ class Peer:
                     thread.running = False
                 for thread in threads:
                     thread.join(2)
-                if self.ended.is_set():
-                    emit("ended")
+                with self.farewell:
+                    self.is_leaving = True
+                    has_ended = self.ended.is_set()
+                    if has_ended:
+                        emit("ended")
+                if has_ended:
                     continue
-                self.is_leaving = True
                 self.connection.disconnect()
                 self.ended.wait(10)
             elif do == "exit":
