@@ -71,8 +71,10 @@ enum Interruption {
             return (state.count, state.waiters, state.handlers)
         }
         if count > 1 {
+            guard count == 2 else { return }
             for handler in state.withLock({ $0.lastHandlers }) { handler() }
-            exit(ExitStatus.interrupted.rawValue)
+            // Not exit(): the end of the command may be there at the same time.
+            _exit(ExitStatus.interrupted.rawValue)
         }
         for handler in handlers { handler() }
         for waiter in waiters { waiter.resume() }

@@ -105,6 +105,7 @@ import Testing
         let folder = FileManager.default.temporaryDirectory.appending(path: "demo-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
         let (process, _, errors) = try Self.start(["demo", "--output", folder.path])
+        defer { if process.isRunning { process.terminate() } }
         var text = ""
         func read(until end: String) throws {
             while !text.contains(end) {
@@ -120,8 +121,11 @@ import Testing
         for part in parts { kill(part, SIGSTOP) }
         process.interrupt()
         try read(until: "Ctrl-C once more")
+        let begin = ContinuousClock.now
         process.interrupt()
         process.waitUntilExit()
+        // Without the second one a part that hangs is waited for, 5 s each.
+        #expect(ContinuousClock.now - begin < .seconds(4))
         #expect(process.terminationReason == .exit && process.terminationStatus == 130)
         for part in parts { #expect(kill(part, 0) == -1 && errno == ESRCH) }
         let url = try #require(text.firstMatch(of: /ws:\S+/)).output
