@@ -14,7 +14,7 @@ ROWS = [
     ("rtt100", {}, "p50_us", LOWER),
     ("rtt100", {}, "p99_us", LOWER),
     ("rss", {}, "kib_per_pc", LOWER),
-    *[("first-picture", {"codec": c}, field, LOWER)
+    *[(test, {"codec": c}, field, LOWER) for test in ("first-picture", "layer-switch")
       for c in ("VP8", "VP9", "H264") for field in ("p50_ms", "worst_ms")],
     ("forward", {}, "packets_per_second", HIGHER),
     ("forward", {}, "us_per_packet", LOWER),
