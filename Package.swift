@@ -231,7 +231,8 @@ if kept.contains("Sora") && (only.isEmpty || only.contains("Sora")) {
     for (name, mode) in [("APIExamplesTests", SwiftLanguageMode.v6), ("APIExamplesSwift5Tests", .v5)] {
         targets.append(
             .testTarget(
-                name: name, dependencies: ["Sora"], path: "Tests/\(name)", swiftSettings: [.swiftLanguageMode(mode)]))
+                name: name, dependencies: ["Sora"], path: "Tests/\(name)",
+                swiftSettings: [.swiftLanguageMode(mode), .treatAllWarnings(as: .error)]))
     }
 }
 if only.isEmpty || only.contains("Interop") {

@@ -123,7 +123,8 @@ package final class WebMRecorder: EncodedSink {
     /// What has been written so far.
     package var summary: Summary { state.withLock { $0.summary } }
 
-    /// Returns once everything that was handed in before has been written.
+    /// Waits until everything that was handed in before has been written, and says what that is. Not to be called from
+    /// what the recorder calls, which runs where the writing is done.
     package func flush() -> Summary { queue.sync { summary } }
 
     private func enqueue(_ size: Int, _ work: @escaping @Sendable (WebMRecorder) -> Void) {

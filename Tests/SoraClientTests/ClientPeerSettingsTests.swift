@@ -72,14 +72,20 @@ import Testing
         empty.media = []
         empty.groups = []
         #expect(
-            try failure(adapter(World.media), of: empty)?.contains("none of its m-lines (none) can be accepted") == true)
+            try failure(adapter(World.media), of: empty)?.contains("none of its m-lines (none) can be accepted") == true
+        )
         // A data channel section is enough, and what is rejected later ends nothing.
         try server.rollback()
         server.enableDataChannels()
         let client = try adapter(.none)
         let offer = try server.makeOffer(now: .zero)
         #expect(try failure(client, of: offer) == nil)
-        #expect(try failure(client, of: offer) == nil)
+        var rejected = offer
+        for index in rejected.media.indices { rejected.media[index].port = 0 }
+        rejected.groups = []
+        let isRejected = rejected.media.allSatisfy(\.isRejected)
+        #expect(isRejected)
+        #expect(try failure(client, of: rejected) == nil)
     }
 
     // api 5.37

@@ -144,6 +144,26 @@ import Testing
         }
     }
 
+    // SAF4
+    @Test func theProxysPasswordNeverReachesTheLog() async throws {
+        let password = "S3CRETMARK"
+        try await withWholeLog { lines in
+            try await withServer { server in
+                let front = try Front()
+                defer { front.stop() }
+                let port = Int(try await front.startProxy(user: "u", password: password, to: server.port))
+                let client = client("ws://behind.invalid/signaling") {
+                    $0.proxy = Proxy(host: "127.0.0.1", port: port, username: "u", password: password)
+                }
+                #expect(await client.connected())
+                await client.leave()
+            }
+            let encoded = Data("u:\(password)".utf8).base64EncodedString()
+            #expect(!lines.entries.isEmpty)
+            #expect(!lines.entries.contains { $0.contains(password) || $0.contains(encoded) })
+        }
+    }
+
     // api 5.35
     @Test func aRelayWithAnUntrustedCertificateEndsTheConnectionAndItsPeer() async throws {
         let front = try Front()

@@ -27,8 +27,8 @@ import Testing
                 }()
                 for await event in first.events() where event.kind == .rpc { break }
                 wire.say(.send(#"{"type":"redirect","location":"\#(target.signalingURL)"}"#))
-                // Messages go on all the while: each is accepted by one of the transports or refused, and none gets lost in
-                // between the two. An answer of the engine sets the pace while it runs.
+                // Messages go on all the while: each is accepted by one of the transports or refused at once. An answer of
+                // the engine sets the pace while it runs.
                 let sending = Task.detached {
                     var accepted = 0
                     while !Task.isCancelled {

@@ -141,6 +141,17 @@ import Testing
             method: RequestSimulcastRid.self, params: RequestSimulcastRidParams(rid: .r1))?.result
     }
 
+    /// Every other asynchronous member: that this compiles is the test.
+    func everythingElse() async throws {
+        _ = try await channel?.sendableRPC(
+            method: RequestSimulcastRid.self, params: RequestSimulcastRidParams(rid: .r1))
+        _ = try await channel?.rpc(
+            method: RequestSimulcastRid.self, params: RequestSimulcastRidParams(rid: .r1), isNotificationRequest: true)
+        try await channel?.setVideoHardMute(true)
+        try await channel?.startScreenCapture()
+        await channel?.stopScreenCapture()
+    }
+
     func statistics() async throws -> Int? { try await channel?.getStatsSnapshot().entries.count }
 
     func firstPicture() async -> Int? {
