@@ -13,7 +13,7 @@ import Testing
 @Suite(
     .serialized, .leavesNoObjects, .enabled(if: RealTime.factor == 1, "coding 720p in real time is beyond a sanitizer"))
 struct LayerSwitchTests {
-    static let codecs: [VideoCodec] = [.vp8, .vp9, .h264]
+    static let codecs: [VideoCodec] = [.vp8, .vp9, .h264, .av1]
     /// 200 ms at 30 pictures a second.
     static let longestGap = 6
 
@@ -143,8 +143,9 @@ struct LayerSwitchTests {
     ///
     /// How long the queue in the link grows before it is noticed depends on how busy the machine is: the bound is one for
     /// a machine that is not, so a second and a third try are given. SimulcastTests
-    /// (narrowLinkLowersTheLayerWithoutAFreeze) has the exact bound, in virtual time.
-    @Test(arguments: codecs) func bandwidthChoosesTheLayer(codec: VideoCodec) async throws {
+    /// (narrowLinkLowersTheLayerWithoutAFreeze) has the exact bound, in virtual time. Rough pictures of 720p in AV1 are more
+    /// than two busy cores encode in real time.
+    @Test(arguments: codecs.filter { $0 != .av1 }) func bandwidthChoosesTheLayer(codec: VideoCodec) async throws {
         try await withServer { server in
             let publisher = try await publish(server, codec, isRough: true)
             defer { publisher.source.stop() }
