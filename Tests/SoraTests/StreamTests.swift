@@ -1,4 +1,5 @@
 import Foundation
+import SoraPeer
 import TestSupport
 import Testing
 
@@ -385,16 +386,17 @@ private func remoteStream(video: RecordingTrack? = RecordingTrack(), audio: Reco
 
     @Test func aPeerConnectionIsClosedOnce() {
         let journal = Journal()
-        let peer = RTCPeerConnection(onClose: { journal.add("close") })
-        peer.update(.connected)
+        let observed = ObservedPeer(onClose: { journal.add("close") })
+        let peer = RTCPeerConnection(observed)
+        observed.update(.connected)
         #expect(peer.connectionState == .connected)
         peer.close()
         peer.close()
-        peer.update(.failed)
+        observed.update(.failed)
         #expect(peer.connectionState == .closed && journal.entries == ["close"])
-        let other = RTCPeerConnection(onClose: { journal.add("late") })
+        let other = ObservedPeer(onClose: { journal.add("late") })
         other.update(.closed)
-        other.close()
+        RTCPeerConnection(other).close()
         #expect(journal.entries == ["close"])
     }
 }

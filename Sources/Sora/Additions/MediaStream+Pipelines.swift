@@ -7,7 +7,7 @@ package import SoraFrames
 extension MediaStream {
     /// Sends a picture of a source. As ``send(videoFrame:)``.
     package func send(frame: SoraFrames.VideoFrame) {
-        send(videoFrame: .native(capturer: nil, frame: RTCVideoFrame(frame)))
+        send(videoFrame: VideoFrame(frame))
     }
 
     /// Sends sound of a source, in place of a microphone. Its timestamps share a clock with the pictures'.
@@ -37,7 +37,7 @@ private final class FrameHandler: VideoRenderer {
     private let handler: @Sendable (SoraFrames.VideoFrame) -> Void
     init(_ handler: @escaping @Sendable (SoraFrames.VideoFrame) -> Void) { self.handler = handler }
     func render(videoFrame: VideoFrame?) {
-        guard case .native(_, let native)? = videoFrame, let frame = SoraFrames.VideoFrame(native) else { return }
+        guard let frame = videoFrame?.picture else { return }
         handler(frame)
     }
     func onChange(size: CGSize) {}

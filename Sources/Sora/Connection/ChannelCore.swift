@@ -239,7 +239,7 @@ final class ChannelCore: Sendable {
                 view.clientId = facts.clientId
                 view.bundleId = facts.bundleId
                 view.connectionId = facts.connectionId
-                view.peerConnection = facts.peerConnection
+                view.peerConnection = RTCPeerConnection(facts.peer)
             }
         case .redirected:
             let streams = view.withLock { view in

@@ -96,5 +96,5 @@ struct OfferFacts {
     var bundleId: String?
     var connectionId: String
     var url: URL?
-    var peerConnection: RTCPeerConnection
+    var peer: ObservedPeer
 }

@@ -29,7 +29,7 @@ actor ClientDriver: ConnectionDriver {
     private var network: TransportNetwork?
     /// The peer connection of the current epoch, and what the application sees of it.
     private var adapter: PeerConnectionAdapter?
-    private var native: RTCPeerConnection?
+    private var observed: ObservedPeer?
     private var calls: [RPCCallToken: (id: RPCCallID, completion: RPCCompletion)] = [:]
     private var tokens: [RPCCallID: RPCCallToken] = [:]
     /// Messages taken from the gate whose channel has too much waiting.
@@ -181,8 +181,8 @@ actor ClientDriver: ConnectionDriver {
         media = nil
         network?.close()
         network = nil
-        native?.update(.closed)
-        native = nil
+        observed?.update(.closed)
+        observed = nil
         adapter = nil
     }
 
@@ -210,7 +210,7 @@ actor ClientDriver: ConnectionDriver {
             hasNewParameters = false
             media?.takeParameters()
         }
-        if let state = adapter?.connection.state { native?.update(RTCPeerConnectionState(state)) }
+        if let state = adapter?.connection.state { observed?.update(state) }
         let deadlines = [connection?.nextTimeout, media?.nextTimeout].compactMap { $0 }
         timer?.schedule(at: deadlines.min())
     }
@@ -254,7 +254,7 @@ actor ClientDriver: ConnectionDriver {
 
     private func report(_ record: ClientConnection.EventRecord) {
         // Whoever is told of an event sees the peer connection as it was then, or later.
-        if let state = adapter?.connection.state { native?.update(RTCPeerConnectionState(state)) }
+        if let state = adapter?.connection.state { observed?.update(state) }
         switch record.event {
         case .signalingText(let text):
             core.deliver(.signalingText(text)) { [weak self] in
@@ -298,14 +298,14 @@ actor ClientDriver: ConnectionDriver {
 
     private func take(_ offer: OfferMessage) {
         turnSecrets = SecretRegistry.shared.register(offer.config?.iceServers.compactMap(\.credential) ?? [])
-        let peer = RTCPeerConnection(onClose: { [weak core] in core?.disconnect(error: nil) })
-        native = peer
+        let peer = ObservedPeer(onClose: { [weak core] in core?.disconnect(error: nil) })
+        observed = peer
         let url = connection?.connectedURL.flatMap { URL(string: $0) }
         core.deliver(
             .offerTaken(
                 OfferFacts(
                     clientId: offer.clientID ?? "", bundleId: offer.bundleID, connectionId: offer.connectionID,
-                    url: url, peerConnection: peer)))
+                    url: url, peer: peer)))
     }
 
     // MARK: Back-pressure
@@ -547,18 +547,5 @@ actor ClientDriver: ConnectionDriver {
             media?.addStatistics(to: &records)
         }
         return records.records
-    }
-}
-
-extension RTCPeerConnectionState {
-    init(_ state: PeerConnectionState) {
-        switch state {
-        case .new: self = .new
-        case .connecting: self = .connecting
-        case .connected: self = .connected
-        case .disconnected: self = .disconnected
-        case .failed: self = .failed
-        case .closed: self = .closed
-        }
     }
 }

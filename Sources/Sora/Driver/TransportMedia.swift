@@ -179,11 +179,8 @@ private final class LocalVideoPort: VideoTrackPort {
     private let track: LocalVideo
     init(_ track: LocalVideo) { self.track = track }
     func setEnabled(_ isEnabled: Bool) { track.isEnabled = isEnabled }
-    func send(_ frame: RTCVideoFrame) {
-        guard let frame = SoraFrames.VideoFrame(frame) else { return }
-        track.send(frame)
-    }
-    func setVideoReceiver(_ receiver: (@Sendable (RTCVideoFrame) -> Void)?) {}
+    func send(_ frame: SoraFrames.VideoFrame) { track.send(frame) }
+    func setVideoReceiver(_ receiver: (@Sendable (SoraFrames.VideoFrame) -> Void)?) {}
 }
 
 /// The sending end of an audio track.
@@ -212,11 +209,11 @@ private final class RemoteVideoPort: VideoTrackPort {
     private let sink = Locked<Int?>(nil)
     init(_ track: RemoteVideo) { self.track = track }
     func setEnabled(_ isEnabled: Bool) { track.isEnabled = isEnabled }
-    func send(_ frame: RTCVideoFrame) {}
-    func setVideoReceiver(_ receiver: (@Sendable (RTCVideoFrame) -> Void)?) {
+    func send(_ frame: SoraFrames.VideoFrame) {}
+    func setVideoReceiver(_ receiver: (@Sendable (SoraFrames.VideoFrame) -> Void)?) {
         if let old = sink.exchange(nil) { track.removeSink(old) }
         guard let receiver else { return }
-        sink.write(track.addSink { receiver(RTCVideoFrame($0)) })
+        sink.write(track.addSink(receiver))
     }
     func addEncodedSink(_ sink: any EncodedSink) { _ = track.addEncodedSink(sink) }
 }
@@ -240,24 +237,5 @@ private final class RemoteAudioPort: AudioTrackPort {
 extension AudioChunk {
     init(_ frame: AudioFrame) {
         self.init(samples: frame.samples, sampleRate: frame.sampleRate, channels: frame.channels)
-    }
-}
-
-extension RTCVideoFrame {
-    /// The public form of a frame; shares its pixels.
-    convenience init(_ frame: SoraFrames.VideoFrame) {
-        self.init(
-            buffer: RTCI420Buffer(frame.buffer), rotation: RTCVideoRotation(rawValue: frame.rotation.rawValue) ?? ._0,
-            timeStampNs: frame.timestamp)
-    }
-}
-
-extension SoraFrames.VideoFrame {
-    /// The inner form of a frame; shares its pixels where they have three planes already. Nil for one without pixels.
-    init?(_ frame: RTCVideoFrame) {
-        guard frame.width > 0, frame.height > 0 else { return nil }
-        self.init(
-            buffer: frame.buffer.toI420().storage, timestamp: frame.timeStampNs,
-            rotation: VideoRotation(rawValue: frame.rotation.rawValue) ?? .none)
     }
 }

@@ -108,8 +108,8 @@ final class ConnectedStream: MediaStream {
     private func watch(_ isWatched: Bool) {
         guard !isLocal, let video else { return }
         let stream = weakSelf
-        let receiver: @Sendable (RTCVideoFrame) -> Void = { frame in
-            stream.value.stream?.receive(video: .native(capturer: nil, frame: frame))
+        let receiver: @Sendable (SoraFrames.VideoFrame) -> Void = { frame in
+            stream.value.stream?.receive(video: VideoFrame(frame))
         }
         video.setVideoReceiver(isWatched ? receiver : nil)
     }
@@ -260,9 +260,7 @@ final class ConnectedStream: MediaStream {
         let (filter, isTerminated) = state.withLock { ($0.filter, $0.isTerminated) }
         guard !isTerminated else { return }
         let filtered = filter?.filter(videoFrame: frame) ?? frame
-        switch filtered {
-        case .native(_, let native): video?.send(native)
-        }
+        if let picture = filtered.picture { video?.send(picture) }
         show(filtered)
     }
 

@@ -6,9 +6,9 @@ protocol VideoTrackPort: AnyObject, Sendable {
     /// Off: black is sent, or nothing decoded is handed on.
     func setEnabled(_ isEnabled: Bool)
     /// Takes a frame to encode. Remote tracks ignore it.
-    func send(_ frame: RTCVideoFrame)
+    func send(_ frame: SoraFrames.VideoFrame)
     /// Who gets the decoded frames, on a codec thread; nil: nobody, and nothing is decoded. Local tracks ignore it.
-    func setVideoReceiver(_ receiver: (@Sendable (RTCVideoFrame) -> Void)?)
+    func setVideoReceiver(_ receiver: (@Sendable (SoraFrames.VideoFrame) -> Void)?)
     /// Gets the coded frames as they come, until the track ends. Local tracks ignore it.
     func addEncodedSink(_ sink: any EncodedSink)
 }

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraFrames
 
 /// One frame of video.
 public enum VideoFrame {
@@ -34,6 +35,17 @@ public enum VideoFrame {
             frame: RTCVideoFrame(
                 buffer: RTCCVPixelBuffer(pixelBuffer: pixels), rotation: ._0,
                 timeStampNs: sampleBuffer.presentationTimeStamp.nanoseconds ?? 0))
+    }
+
+    /// The public form of one of the SDK's own frames; shares its pixels.
+    init(_ frame: SoraFrames.VideoFrame) { self = .native(capturer: nil, frame: RTCVideoFrame(frame)) }
+
+    /// The frame as the inside of the SDK passes it on; shares its pixels where they have three planes already. Nil
+    /// for one without pixels.
+    var picture: SoraFrames.VideoFrame? {
+        switch self {
+        case .native(_, let frame): SoraFrames.VideoFrame(frame)
+        }
     }
 
     /// Size of the picture once it stands upright.

@@ -1,5 +1,5 @@
 import Foundation
-internal import SoraLocking
+internal import SoraPeer
 
 /// State of a peer connection as the W3C defines it.
 public enum RTCPeerConnectionState: Int, Sendable, CustomStringConvertible {
@@ -24,25 +24,27 @@ public enum RTCPeerConnectionState: Int, Sendable, CustomStringConvertible {
 
 /// The peer connection of one transport. Stands in for the type of the WebRTC framework.
 public final class RTCPeerConnection: Sendable {
-    private let state = Locked(RTCPeerConnectionState.new)
-    private let onClose: Locked<(@Sendable () -> Void)?>
+    let peer: ObservedPeer
 
-    /// - Parameter onClose: called once when the application closes the peer connection itself.
-    init(onClose: @escaping @Sendable () -> Void) { self.onClose = Locked(onClose) }
+    init(_ peer: ObservedPeer) { self.peer = peer }
 
     /// Where the peer connection stands.
-    public var connectionState: RTCPeerConnectionState { state.read() }
+    public var connectionState: RTCPeerConnectionState { RTCPeerConnectionState(peer.state) }
 
     /// Closes the peer connection, which ends the connection that it belongs to.
-    public func close() {
-        let action = onClose.exchange(nil)
-        if state.exchange(.closed) != .closed { action?() }
-    }
+    public func close() { peer.close() }
+}
 
-    /// Takes over a state of the engine. Closed is final.
-    func update(_ newState: RTCPeerConnectionState) {
-        state.withLock { if $0 != .closed { $0 = newState } }
-        if newState == .closed { onClose.write(nil) }
+extension RTCPeerConnectionState {
+    init(_ state: PeerConnectionState) {
+        switch state {
+        case .new: self = .new
+        case .connecting: self = .connecting
+        case .connected: self = .connected
+        case .disconnected: self = .disconnected
+        case .failed: self = .failed
+        case .closed: self = .closed
+        }
     }
 }
 

@@ -6,10 +6,10 @@ import SoraFrames
 final class RecordingTrack: VideoTrackPort, AudioTrackPort {
     let journal = Journal()
     func setEnabled(_ isEnabled: Bool) { journal.add("enabled \(isEnabled)") }
-    func send(_ frame: RTCVideoFrame) { journal.add("frame \(frame.timeStampNs)") }
+    func send(_ frame: SoraFrames.VideoFrame) { journal.add("frame \(frame.timestamp)") }
     func setVolume(_ volume: Double) { journal.add("volume \(volume)") }
     func send(_ chunk: AudioChunk) { journal.add("sound \(chunk.samples.count)") }
-    func setVideoReceiver(_ receiver: (@Sendable (RTCVideoFrame) -> Void)?) {
+    func setVideoReceiver(_ receiver: (@Sendable (SoraFrames.VideoFrame) -> Void)?) {
         journal.add("watched \(receiver != nil)")
     }
     func addEncodedSink(_ sink: any EncodedSink) { journal.add("encoded") }

@@ -70,13 +70,13 @@ final class ScriptedDriver: ConnectionDriver {
     func fail(_ error: (any Error)?) { if core.beginEnd(error) { core.finish() } }
 
     @discardableResult
-    func takeOffer(connectionId: String = "connection", clientId: String = "client") -> RTCPeerConnection {
-        let peer = RTCPeerConnection(onClose: {})
+    func takeOffer(connectionId: String = "connection", clientId: String = "client") -> ObservedPeer {
+        let peer = ObservedPeer(onClose: {})
         core.deliver(
             .offerTaken(
                 OfferFacts(
                     clientId: clientId, bundleId: nil, connectionId: connectionId,
-                    url: URL(string: "wss://offer.example.com"), peerConnection: peer)))
+                    url: URL(string: "wss://offer.example.com"), peer: peer)))
         return peer
     }
 }

@@ -189,7 +189,7 @@ final class VirtualDriver: ConnectionDriver, @unchecked Sendable {
                 .offerTaken(
                     OfferFacts(
                         clientId: offer.clientID ?? "", bundleId: nil, connectionId: offer.connectionID, url: nil,
-                        peerConnection: RTCPeerConnection(onClose: {}))))
+                        peer: ObservedPeer(onClose: {}))))
         case .streamAdded(let stream):
             core.deliver(.streamAdded(ConnectedStream(streamId: stream.id, isLocal: false, core: core)))
         case .dataChannelMessage(let label, let bytes):
