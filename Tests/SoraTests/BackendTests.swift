@@ -7,7 +7,7 @@ import Testing
 @testable import Sora
 
 @Suite(.serialized, .leavesNoObjects) struct BackendTests {
-    typealias Position = AVCaptureDevice.Position
+    typealias Position = CameraDescription.Position
     func positions(_ names: [String], _ environment: [String: String] = [:]) -> [Position] {
         SystemCameras.positions(names.map { (id: "id-\($0)", name: $0) }, environment: environment)
     }
@@ -29,8 +29,8 @@ import Testing
             CameraFormat(width: 1920, height: 1080, mediaType: "image/jpeg", framerates: [30...30, 5...5]),
         ])
         #expect(formats.count == 2)
-        #expect(formats[0].videoSupportedFrameRateRanges.map(\.maxFrameRate) == [5, 30])
-        #expect(formats[1].formatDescription.dimensions.width == 640)
+        #expect(formats[0].frameRates == [5...5, 30...30])
+        #expect(formats[1].size == CameraDescription.Size(width: 640, height: 480))
     }
 
     func device(_ id: String, _ kind: MediaDevice.Kind = .speaker, isDefault: Bool = false, port: String? = nil)
@@ -47,12 +47,12 @@ import Testing
             device.isDefault = false
             return device
         }
-        #expect(SystemAudioRoutes.reason(from: [built], to: [demoted(built), usb]) == .newDeviceAvailable)
-        #expect(SystemAudioRoutes.reason(from: [demoted(built), usb], to: [built]) == .oldDeviceUnavailable)
-        #expect(SystemAudioRoutes.reason(from: [built, demoted(usb)], to: [demoted(built), usb]) == .override)
-        #expect(SystemAudioRoutes.reason(from: [built], to: [built, demoted(usb)]) == nil)
+        #expect(SystemAudioRoutes.change(from: [built], to: [demoted(built), usb]) == .deviceCame)
+        #expect(SystemAudioRoutes.change(from: [demoted(built), usb], to: [built]) == .deviceWent)
+        #expect(SystemAudioRoutes.change(from: [built, demoted(usb)], to: [demoted(built), usb]) == .choice)
+        #expect(SystemAudioRoutes.change(from: [built], to: [built, demoted(usb)]) == nil)
         let headphones = device("built", isDefault: true, port: "analog-output-headphones")
-        #expect(SystemAudioRoutes.reason(from: [built], to: [headphones]) == .unknown)
+        #expect(SystemAudioRoutes.change(from: [built], to: [headphones]) == .unknown)
     }
 
     @Test func routeNamesItsPorts() {
@@ -60,16 +60,18 @@ import Testing
             device("alsa_output.pci", isDefault: true, port: "analog-output-headphones"),
             device("alsa_output.hdmi"), device("alsa_input.usb-cam", .microphone, isDefault: true),
         ])
-        #expect(route.outputs.map(\.portType) == [.headphones])
-        #expect(route.inputs.map(\.portType) == [.usbAudio] && route.inputs.first?.uid == "alsa_input.usb-cam")
+        #expect(route.outputs.map(\.kind) == [.headphones])
+        #expect(route.inputs.map(\.kind) == [.usb] && route.inputs.first?.id == "alsa_input.usb-cam")
+        let shown = AVAudioSessionRouteDescription(route)
+        #expect(shown.outputs.map(\.portType) == [.headphones] && shown.outputs.first?.portName == "alsa_output.pci")
+        #expect(shown.inputs.map(\.portType) == [.usbAudio] && shown.inputs.first?.uid == "alsa_input.usb-cam")
     }
 
     @Test func devicesThatAreNotThereGiveSoraErrors() async {
-        let format = AVCaptureDevice.Format(width: 320, height: 240, ranges: [])
-        let gone = AVCaptureDevice(uniqueID: "gone", localizedName: "gone", position: .front, formats: [format])
         #expect(throws: SoraError.self) {
             try SystemCameras().start(
-                device: gone, format: format, frameRate: 30, onFrame: { _ in }, onFailure: { _ in })
+                camera: "gone", size: CameraDescription.Size(width: 320, height: 240), frameRate: 30,
+                onFrame: { _ in }, onFailure: { _ in })
         }
     }
 }

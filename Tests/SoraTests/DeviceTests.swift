@@ -58,17 +58,13 @@ import Testing
         let stream = ConnectedStream(streamId: "s", isLocal: true, core: nil, video: track, audio: nil)
         front.stream = stream
         _ = await start(front)
-        func picture(_ time: Int64) -> RTCVideoFrame {
-            RTCVideoFrame(buffer: RTCI420Buffer(width: 2, height: 2), rotation: ._0, timeStampNs: time)
-        }
-        cameras.state.withLock { $0.onFrame }?(picture(1))
+        cameras.state.withLock { $0.onFrame }?(ScriptedCameras.picture(1))
         #expect(await track.journal.wait(for: "frame 1"))
-        system.handlers.onCapture = { capturer, _ in .native(capturer: nil, frame: picture(capturer.isRunning ? 9 : 0))
-        }
-        cameras.state.withLock { $0.onFrame }?(picture(2))
+        system.handlers.onCapture = { capturer, _ in VideoFrame(ScriptedCameras.picture(capturer.isRunning ? 9 : 0)) }
+        cameras.state.withLock { $0.onFrame }?(ScriptedCameras.picture(2))
         #expect(await track.journal.wait(for: "frame 9"))
         front.stream = nil
-        cameras.state.withLock { $0.onFrame }?(picture(3))
+        cameras.state.withLock { $0.onFrame }?(ScriptedCameras.picture(3))
         #expect(track.journal.entries == ["frame 1", "frame 9"])
     }
 
@@ -159,8 +155,9 @@ import Testing
     // DEV2 and api 2.16: the frame rate decides between formats of one size.
     // api 5.40
     @Test func formatsAreChosenBySizeThenRate() {
-        let device = ScriptedCameras.device(
-            "x", .front, [(640, 480, 30), (640, 480, 60.9), (1920, 1080, 5), (1280, 720, 29.97)])
+        let device = AVCaptureDevice(
+            ScriptedCameras.device(
+                "x", .front, [(640, 480, 30), (640, 480, 60.9), (1920, 1080, 5), (1280, 720, 29.97)]))
         func chosen(_ width: Int32, _ height: Int32, _ rate: Int?) -> Int? {
             let format = CameraVideoCapturer.format(width: width, height: height, for: device, frameRate: rate)
             return device.formats.firstIndex { $0 === format }
@@ -172,7 +169,7 @@ import Testing
         #expect(CameraVideoCapturer.maxFrameRate(60, for: device.formats[1]) == 60)
         #expect(CameraVideoCapturer.maxFrameRate(61, for: device.formats[1]) == 60)
         #expect(CameraVideoCapturer.maxFrameRate(30, for: device.formats[3]) == 29)
-        let bare = ScriptedCameras.device("y", .front, [])
+        let bare = AVCaptureDevice(ScriptedCameras.device("y", .front, []))
         #expect(CameraVideoCapturer.format(width: 1, height: 1, for: bare) == nil)
         let rateless = AVCaptureDevice.Format(width: 1, height: 1, ranges: [])
         #expect(CameraVideoCapturer.maxFrameRate(30, for: rateless) == nil)
@@ -337,8 +334,9 @@ import Testing
             ScreenCaptureSettings(
                 targetFPS: 10,
                 videoSampleBufferTransformer: { buffer in
-                    changed.add("\(buffer.presentationTimeStamp.value)")
-                    return buffer.presentationTimeStamp.value == 200 ? nil : buffer
+                    let time = buffer.presentationTimeStamp.value / 1_000_000
+                    changed.add("\(time)")
+                    return time == 200 ? nil : buffer
                 }), on: stream)
         let handler = screen.onPicture.read()
         let show = try #require(handler)
@@ -360,10 +358,10 @@ import Testing
 
     @Test func pacingFallsBackToTheClock() {
         var pacer = FramePacer(rate: 10)
-        let steps: [(CMTime, Double, Bool)] = [
-            (.invalid, 0, true), (.invalid, 0.05, false), (.invalid, 0.1, true),
-            (CMTimeMake(value: 10, timescale: 1), 0.3, true), (CMTimeMake(value: 5, timescale: 1), 0.35, false),
-            (CMTimeMake(value: 5, timescale: 1), 0.4, true),
+        let steps: [(Int64?, Double, Bool)] = [
+            (nil, 0, true), (nil, 0.05, false), (nil, 0.1, true), (10_000_000_000, 0.3, true),
+            (5_000_000_000, 0.35, false), (5_000_000_000, 0.4, true), (5_090_000_000, 0.6, false),
+            (5_100_000_000, 0.41, true), (.min, 0.42, false), (.max, 0.43, true), (.min, 0.44, false),
         ]
         for (presentation, arrival, isAdmitted) in steps {
             let answer = pacer.admits(presentation: presentation, arrival: arrival)

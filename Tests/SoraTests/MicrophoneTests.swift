@@ -126,6 +126,22 @@ import Testing
         microphone.close()
     }
 
+    @Test func voiceIsProcessedInTheModesForConversations() async throws {
+        for (mode, entry) in [(.default, "open plain"), (.voiceChat, "open"), (.videoChat, "open")]
+            as [(AVAudioSession.Mode, String)]
+        {
+            try session.setMode(mode)
+            let device = ScriptedMicrophone()
+            let microphone = ConnectionMicrophone(isHardMuted: false, session: session, backend: device)
+            let local = stream(RecordingTrack())
+            microphone.open(for: local)
+            await audioQueueTurn()
+            #expect(device.journal.entries == [entry])
+            microphone.close()
+            await audioQueueTurn()
+        }
+    }
+
     // A value of the server or the application never overflows.
     @Test func bitRatesAreClamped() {
         #expect(TransportMedia.bitsPerSecond(500) == 500_000)

@@ -30,6 +30,21 @@ extension MediaStream {
         videoRenderer = renderer
         return renderer
     }
+
+    /// Tells `handler` the seconds of each piece of sound that comes, on a thread for sound, while the stream lives.
+    package func addSoundMeter(_ handler: @escaping @Sendable (Double) -> Void) {
+        addAudioTrackSink(SoundMeter(handler))
+    }
+}
+
+/// A sink that only counts.
+private final class SoundMeter: RTCAudioTrackSink {
+    private let handler: @Sendable (Double) -> Void
+    init(_ handler: @escaping @Sendable (Double) -> Void) { self.handler = handler }
+    func onData(_ audioData: Data, bitsPerSample: Int, sampleRate: Int, numberOfChannels: Int, numberOfFrames: Int) {
+        guard sampleRate > 0 else { return }
+        handler(Double(numberOfFrames) / Double(sampleRate))
+    }
 }
 
 /// A renderer that hands frames on. The stream holds it weakly; whoever asked for it keeps it.

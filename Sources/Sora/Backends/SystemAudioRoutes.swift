@@ -15,19 +15,19 @@ enum SystemAudioRoutes {
             let known = Locked<[MediaDevice]>([])
             let watch = try? DeviceMonitor(kinds: [.microphone, .speaker]) { devices in
                 let old = known.exchange(devices)
-                guard let reason = reason(from: old, to: devices) else { return }
-                AudioRouteObserver.shared.routeChanged(to: route(devices), reason: reason)
+                guard let change = change(from: old, to: devices) else { return }
+                AudioRouteObserver.shared.routeChanged(to: route(devices), by: change)
             }
             guard let watch else { return }
             let first = watch.devices
             known.write(first)
-            if !first.isEmpty { _ = RTCAudioSession.sharedInstance().replaceRoute(route(first)) }
+            if !first.isEmpty { AudioRouteObserver.shared.routeFound(route(first)) }
             monitor.write(watch)
         }
     }
 
     /// Why the route is another one; nil when the default devices are the same.
-    static func reason(from old: [MediaDevice], to new: [MediaDevice]) -> AVAudioSession.RouteChangeReason? {
+    static func change(from old: [MediaDevice], to new: [MediaDevice]) -> AudioRoute.Change? {
         func defaults(_ devices: [MediaDevice]) -> [String?] {
             [MediaDevice.Kind.microphone, .speaker].map { kind in
                 devices.first { $0.kind == kind && $0.isDefault }.map { "\($0.id) \($0.port ?? "")" }
@@ -38,35 +38,34 @@ enum SystemAudioRoutes {
         let (before, after) = (identifiers(old), identifiers(new))
         let oldDefaults = Set(old.filter(\.isDefault).map(\.id))
         let newDefaults = Set(new.filter(\.isDefault).map(\.id))
-        if !oldDefaults.subtracting(after).isEmpty { return .oldDeviceUnavailable }
-        if !newDefaults.subtracting(before).isEmpty { return .newDeviceAvailable }
-        return oldDefaults == newDefaults ? .unknown : .override
+        if !oldDefaults.subtracting(after).isEmpty { return .deviceWent }
+        if !newDefaults.subtracting(before).isEmpty { return .deviceCame }
+        return oldDefaults == newDefaults ? .unknown : .choice
     }
 
-    static func route(_ devices: [MediaDevice]) -> AVAudioSessionRouteDescription {
-        func ports(_ kind: MediaDevice.Kind) -> [AVAudioSessionPortDescription] {
+    static func route(_ devices: [MediaDevice]) -> AudioRoute {
+        func ports(_ kind: MediaDevice.Kind) -> [AudioRoute.Port] {
             devices.filter { $0.kind == kind && $0.isDefault }.map { device in
-                AVAudioSessionPortDescription(
-                    portName: device.name, portType: port(device), uid: device.id, channels: nil)
+                AudioRoute.Port(name: device.name, kind: port(device), id: device.id)
             }
         }
-        return AVAudioSessionRouteDescription(inputs: ports(.microphone), outputs: ports(.speaker))
+        return AudioRoute(inputs: ports(.microphone), outputs: ports(.speaker))
     }
 
     /// The kind of port, from the names that the sound server gives to device and port.
-    static func port(_ device: MediaDevice) -> AVAudioSession.Port {
+    static func port(_ device: MediaDevice) -> AudioRoute.Kind {
         let text = "\(device.port ?? "") \(device.id)".lowercased()
         if device.kind == .speaker {
             if text.contains("headphone") || text.contains("headset") { return .headphones }
-            if text.contains("bluez") || text.contains("a2dp") { return .bluetoothA2DP }
-            if text.contains("hdmi") { return .HDMI }
-            if text.contains("usb") { return .usbAudio }
+            if text.contains("bluez") || text.contains("a2dp") { return .bluetoothPlayback }
+            if text.contains("hdmi") { return .hdmi }
+            if text.contains("usb") { return .usb }
             return text.contains("lineout") || text.contains("line-out") ? .lineOut : .builtInSpeaker
         }
-        if text.contains("bluez") { return .bluetoothHFP }
-        if text.contains("headset") { return .headsetMic }
+        if text.contains("bluez") { return .bluetoothHandsFree }
+        if text.contains("headset") { return .headsetMicrophone }
         if text.contains("linein") || text.contains("line-in") { return .lineIn }
-        return text.contains("usb") ? .usbAudio : .builtInMic
+        return text.contains("usb") ? .usb : .builtInMicrophone
     }
 }
 #endif

@@ -8,31 +8,29 @@ internal import SoraFrames
 /// Which one looks to the front is told by `SORA_FRONT_CAMERA` and `SORA_BACK_CAMERA` (unique ids), else by the
 /// camera's name, else by the order: the first is `.front`, the second `.back`.
 struct SystemCameras: CameraBackend {
-    func devices() -> [AVCaptureDevice] {
+    func devices() -> [CameraDescription] {
         let found = DeviceMonitor.list(.camera)
         let positions = Self.positions(
             found.map { (id: $0.id, name: $0.name) }, environment: ProcessInfo.processInfo.environment)
         return zip(found, positions).map { device, position in
-            AVCaptureDevice(
-                uniqueID: device.id, localizedName: device.name, position: position,
-                formats: Self.formats(device.formats))
+            CameraDescription(
+                id: device.id, name: device.name, position: position, formats: Self.formats(device.formats))
         }
     }
 
     func start(
-        device: AVCaptureDevice, format: AVCaptureDevice.Format, frameRate: Int,
-        onFrame: @escaping @Sendable (RTCVideoFrame) -> Void, onFailure: @escaping @Sendable (any Error) -> Void
+        camera: String, size: CameraDescription.Size, frameRate: Int,
+        onFrame: @escaping @Sendable (SoraFrames.VideoFrame) -> Void,
+        onFailure: @escaping @Sendable (any Error) -> Void
     ) throws -> any CameraCapture {
-        guard let found = DeviceMonitor.list(.camera).first(where: { $0.id == device.uniqueID }) else {
-            throw SoraError.cameraError(reason: DeviceError.noSuchDevice(device.uniqueID).description)
+        guard let found = DeviceMonitor.list(.camera).first(where: { $0.id == camera }) else {
+            throw SoraError.cameraError(reason: DeviceError.noSuchDevice(camera).description)
         }
-        let size = format.formatDescription.dimensions
         do {
-            let source = try CameraSource(
-                found, width: Int(size.width), height: Int(size.height), framerate: frameRate)
+            let source = try CameraSource(found, width: size.width, height: size.height, framerate: frameRate)
             try source.start { event in
                 switch event {
-                case .video(let frame): onFrame(RTCVideoFrame(frame))
+                case .video(let frame): onFrame(frame)
                 case .audio: break
                 case .ended: onFailure(SoraError.cameraError(reason: "the camera ended its stream"))
                 case .failed(let error): onFailure(SoraError.cameraError(reason: error.description))
@@ -51,30 +49,27 @@ struct SystemCameras: CameraBackend {
     }
 
     /// One format per size; the camera source chooses between raw and compressed by the wanted rate.
-    static func formats(_ formats: [CameraFormat]) -> [AVCaptureDevice.Format] {
-        var sizes: [(width: Int, height: Int, ranges: [AVFrameRateRange])] = []
+    static func formats(_ formats: [CameraFormat]) -> [CameraDescription.Format] {
+        var found: [CameraDescription.Format] = []
         for format in formats {
-            let ranges = format.framerates.map {
-                AVFrameRateRange(minFrameRate: $0.lowerBound, maxFrameRate: $0.upperBound)
-            }
-            if let index = sizes.firstIndex(where: { $0.width == format.width && $0.height == format.height }) {
-                for range in ranges where !sizes[index].ranges.contains(range) { sizes[index].ranges.append(range) }
+            let size = CameraDescription.Size(width: format.width, height: format.height)
+            if let index = found.firstIndex(where: { $0.size == size }) {
+                for rates in format.framerates where !found[index].frameRates.contains(rates) {
+                    found[index].frameRates.append(rates)
+                }
             } else {
-                sizes.append((format.width, format.height, ranges))
+                found.append(CameraDescription.Format(size: size, frameRates: format.framerates))
             }
         }
-        return sizes.map {
-            AVCaptureDevice.Format(
-                width: Int32(clamping: $0.width), height: Int32(clamping: $0.height), ranges: $0.ranges)
-        }
+        return found
     }
 
     /// The position of each camera; at most one is `.front` and one `.back`.
     static func positions(
         _ cameras: [(id: String, name: String)], environment: [String: String]
-    ) -> [AVCaptureDevice.Position] {
-        var positions = [AVCaptureDevice.Position](repeating: .unspecified, count: cameras.count)
-        func claim(_ position: AVCaptureDevice.Position, _ matches: (Int) -> Bool) {
+    ) -> [CameraDescription.Position] {
+        var positions = [CameraDescription.Position](repeating: .unspecified, count: cameras.count)
+        func claim(_ position: CameraDescription.Position, _ matches: (Int) -> Bool) {
             guard !positions.contains(position) else { return }
             if let index = cameras.indices.first(where: { positions[$0] == .unspecified && matches($0) }) {
                 positions[index] = position

@@ -7,7 +7,7 @@ internal import SoraLocking
 /// The screen of the X11 display.
 struct SystemScreen: ScreenCaptureBackend {
     func start(
-        targetFPS: Int, onPicture: @escaping @Sendable (CMSampleBuffer) -> Void,
+        targetFPS: Int, onPicture: @escaping @Sendable (SoraFrames.VideoFrame) -> Void,
         onRuntimeError: @escaping @Sendable (any Error) -> Void
     ) async throws -> any ScreenRecorder {
         var options = ScreenSource.Options()
@@ -36,17 +36,13 @@ struct SystemScreen: ScreenCaptureBackend {
         var isRecording: Bool { recording.read() }
 
         func start(
-            _ onPicture: @escaping @Sendable (CMSampleBuffer) -> Void,
+            _ onPicture: @escaping @Sendable (SoraFrames.VideoFrame) -> Void,
             _ onRuntimeError: @escaping @Sendable (any Error) -> Void
         ) throws {
             do {
                 try source.start { [weak self] event in
                     switch event {
-                    case .video(let frame):
-                        let picture = CMSampleBuffer(
-                            pixelBuffer: CVPixelBuffer(i420: RTCI420Buffer(frame.buffer)),
-                            presentationTimeStamp: CMTime(value: frame.timestamp, timescale: 1_000_000_000))
-                        if let picture { onPicture(picture) }
+                    case .video(let frame): onPicture(frame)
                     case .audio: break
                     case .ended: self?.recording.write(false)
                     case .failed(let error):

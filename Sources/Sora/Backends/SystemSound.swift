@@ -24,22 +24,20 @@ struct NoSpeaker: SpeakerBackend {
 }
 
 #if Media
-/// The microphone of the sound server: the system's default one, with voice processing if the connection permits it,
-/// the session's mode asks for it and the machine has it.
+/// The microphone of the sound server: the system's default one, with voice processing if it is wanted and the machine
+/// has it.
 struct SystemMicrophone: MicrophoneBackend {
     var isControllable: Bool { true }
 
     func start(
         processesVoice: Bool, onSound: @escaping @Sendable (AudioChunk) -> Void
     ) throws -> any MicrophoneCapture {
-        let mode = RTCAudioSession.sharedInstance().mode
-        let isWanted = processesVoice && (mode == .voiceChat || mode == .videoChat)
-        if isWanted, !VoiceProcessing.isAvailable {
+        if processesVoice, !VoiceProcessing.isAvailable {
             Logger.info(
                 type: .mediaStream,
                 message: "the microphone is used without voice processing; install gstreamer1.0-plugins-bad for it")
         }
-        let isProcessed = isWanted && VoiceProcessing.isAvailable
+        let isProcessed = processesVoice && VoiceProcessing.isAvailable
         let source = MicrophoneSource(channels: 1, processing: isProcessed ? VoiceProcessing() : nil)
         do {
             try source.start { event in

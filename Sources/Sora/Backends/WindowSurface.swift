@@ -39,8 +39,7 @@ internal import SoraFrames
     var isVisible: Bool { window.isVisible }
 
     /// The window lays the picture out by the view's content mode, which is what `placement` was made from.
-    func draw(_ frame: RTCVideoFrame, _ placement: VideoLayout.Placement, overlay: String?) {
-        guard let picture = SoraFrames.VideoFrame(frame) else { return }
+    func draw(_ picture: SoraFrames.VideoFrame, _ placement: VideoLayout.Placement, overlay: String?) {
         window.contentMode =
             switch view?.contentMode {
             case .scaleToFill: .scaleToFill

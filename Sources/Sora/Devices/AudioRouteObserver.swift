@@ -16,6 +16,17 @@ final class AudioRouteObserver: Sendable {
         }
     }
 
+    /// Takes over the route that was there at first.
+    func routeFound(_ route: AudioRoute) {
+        _ = RTCAudioSession.sharedInstance().replaceRoute(AVAudioSessionRouteDescription(route))
+    }
+
+    /// Takes over a new route of the backend and reports it.
+    func routeChanged(to route: AudioRoute, by change: AudioRoute.Change) {
+        routeChanged(
+            to: AVAudioSessionRouteDescription(route), reason: AVAudioSession.RouteChangeReason(change))
+    }
+
     /// Takes over a new route and reports it, unless its reason is one that is not reported.
     func routeChanged(
         to route: AVAudioSessionRouteDescription, reason: AVAudioSession.RouteChangeReason,

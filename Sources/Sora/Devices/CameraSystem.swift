@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraFrames
 internal import SoraLocking
 
 /// The cameras of the process and the one order of everything that is done with them.
@@ -49,7 +50,7 @@ final class CameraSystem: Sendable {
         }
     }
     var current: CameraVideoCapturer? { state.withLock { $0.current } }
-    var devices: [AVCaptureDevice] { backend.devices() }
+    var devices: [AVCaptureDevice] { backend.devices().map(AVCaptureDevice.init) }
 
     static func device(
         for position: AVCaptureDevice.Position, among devices: [AVCaptureDevice]
@@ -236,7 +237,7 @@ final class CameraSystem: Sendable {
             return state.nextRun
         }
         let capture = try backend.start(
-            device: capturer.device, format: format, frameRate: frameRate,
+            camera: capturer.device.uniqueID, size: CameraDescription.Size(format), frameRate: frameRate,
             onFrame: { [weak self, weak capturer] frame in
                 guard let self, let capturer else { return }
                 forward(frame, from: capturer)
@@ -290,8 +291,8 @@ final class CameraSystem: Sendable {
     }
 
     /// On a thread of the backend.
-    private func forward(_ native: RTCVideoFrame, from capturer: CameraVideoCapturer) {
-        let frame = VideoFrame.native(capturer: nil, frame: native)
+    private func forward(_ picture: SoraFrames.VideoFrame, from capturer: CameraVideoCapturer) {
+        let frame = VideoFrame(picture)
         let filtered = handlers.onCapture?(capturer, frame) ?? frame
         capturer.stream?.send(videoFrame: filtered)
     }

@@ -7,7 +7,7 @@ protocol MicrophoneBackend: Sendable {
     var isControllable: Bool { get }
     /// Opens the microphone; blocks until sound comes or it has failed.
     ///
-    /// - Parameter processesVoice: whether echo, noise and loudness may be dealt with.
+    /// - Parameter processesVoice: whether echo, noise and loudness are to be dealt with, as far as the machine can.
     func start(
         processesVoice: Bool, onSound: @escaping @Sendable (AudioChunk) -> Void
     ) throws -> any MicrophoneCapture
@@ -45,16 +45,16 @@ final class ConnectionMicrophone: Sendable {
     private let state: Locked<State>
     /// Opening and closing, one after the other.
     private let operations = NSLock()
-    private let session: RTCAudioSession
+    private let session: any AudioPolicy
     private let processesVoice: Bool
     private let ownBackend: (any MicrophoneBackend)?
     private var device: any MicrophoneBackend { ownBackend ?? Self.backend.read() }
 
     /// - Parameters:
-    ///   - processesVoice: fixed for the life of the connection.
+    ///   - processesVoice: whether the session may ask for it; fixed for the life of the connection.
     ///   - backend: nil stands for that of the process.
     init(
-        isHardMuted: Bool, processesVoice: Bool = true, session: RTCAudioSession = .sharedInstance(),
+        isHardMuted: Bool, processesVoice: Bool = true, session: any AudioPolicy = ProcessAudio.policy,
         backend: (any MicrophoneBackend)? = nil
     ) {
         state = Locked(State(isHardMuted: isHardMuted))
@@ -139,7 +139,8 @@ final class ConnectionMicrophone: Sendable {
             return nil
         }
         do {
-            let capture = try device.start(processesVoice: processesVoice) { [weak self] chunk in
+            let capture = try device.start(processesVoice: processesVoice && session.wantsVoiceProcessing) {
+                [weak self] chunk in
                 self?.state.withLock { $0.stream }?.send(audio: chunk)
             }
             state.withLock { $0.capture = capture }

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraFrames
 internal import SoraLocking
 
 /// The screen capture of one connection.
@@ -155,12 +156,13 @@ final class ScreenCapture: Sendable {
 
     /// One picture of the backend: paced, at most one in processing, changed by the application, sent.
     private func take(
-        _ picture: CMSampleBuffer, _ number: Int, _ transformer: Transfer<((CMSampleBuffer) -> CMSampleBuffer?)?>
+        _ picture: SoraFrames.VideoFrame, _ number: Int,
+        _ transformer: Transfer<((CMSampleBuffer) -> CMSampleBuffer?)?>
     ) {
         let arrival = Double(DispatchTime.now().uptimeNanoseconds) / 1e9
         let admitted = state.withLock { state in
             guard case .running(number, _) = state.phase, !state.isProcessing,
-                state.pacer.admits(presentation: picture.presentationTimeStamp, arrival: arrival)
+                state.pacer.admits(presentation: picture.timestamp, arrival: arrival)
             else { return false }
             state.isProcessing = true
             return true
@@ -168,7 +170,8 @@ final class ScreenCapture: Sendable {
         guard admitted else { return }
         queue.async { [weak self] in
             guard let self, isRunning(number) else { return }
-            let result = transformer.value.map { $0(picture) } ?? picture
+            let captured = CMSampleBuffer(picture)
+            let result = transformer.value.map { $0(captured) } ?? captured
             let stream = state.withLock { state -> ConnectedStream? in
                 guard case .running(number, _) = state.phase else { return nil }
                 state.isProcessing = false

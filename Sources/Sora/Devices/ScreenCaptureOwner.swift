@@ -1,4 +1,4 @@
-import Foundation
+internal import SoraFrames
 internal import SoraLocking
 
 /// Where pictures of the screen come from.
@@ -9,7 +9,7 @@ protocol ScreenCaptureBackend: Sendable {
     ///   - onPicture: gets each picture, on a thread of the backend.
     ///   - onRuntimeError: is told about trouble while it runs.
     func start(
-        targetFPS: Int, onPicture: @escaping @Sendable (CMSampleBuffer) -> Void,
+        targetFPS: Int, onPicture: @escaping @Sendable (SoraFrames.VideoFrame) -> Void,
         onRuntimeError: @escaping @Sendable (any Error) -> Void
     ) async throws -> any ScreenRecorder
 }
@@ -24,7 +24,7 @@ protocol ScreenRecorder: AnyObject, Sendable {
 /// A system whose screen cannot be captured.
 struct NoScreen: ScreenCaptureBackend {
     func start(
-        targetFPS: Int, onPicture: @escaping @Sendable (CMSampleBuffer) -> Void,
+        targetFPS: Int, onPicture: @escaping @Sendable (SoraFrames.VideoFrame) -> Void,
         onRuntimeError: @escaping @Sendable (any Error) -> Void
     ) async throws -> any ScreenRecorder {
         throw SoraError.mediaChannelError(reason: "screen capture is not available on this system")

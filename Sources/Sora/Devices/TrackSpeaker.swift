@@ -16,12 +16,12 @@ final class TrackSpeaker: Sendable {
         var isClosed = false
     }
     private let audio: RemoteAudio
-    private let session: RTCAudioSession
+    private let session: any AudioPolicy
     private let state = Locked(State())
     /// Opening and closing, one after the other.
     private let operations = NSLock()
 
-    init(_ audio: RemoteAudio, session: RTCAudioSession = .sharedInstance()) {
+    init(_ audio: RemoteAudio, session: any AudioPolicy = ProcessAudio.policy) {
         self.audio = audio
         self.session = session
         let id = session.addObserver { [weak self] in

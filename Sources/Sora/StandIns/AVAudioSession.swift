@@ -130,3 +130,48 @@ public final class AVAudioSessionDataSourceDescription: Sendable {
         self.dataSourceName = dataSourceName
     }
 }
+
+// MARK: From the SDK's own descriptions
+
+extension AVAudioSessionRouteDescription {
+    /// The public form of a route.
+    convenience init(_ route: AudioRoute) {
+        self.init(
+            inputs: route.inputs.map(AVAudioSessionPortDescription.init),
+            outputs: route.outputs.map(AVAudioSessionPortDescription.init))
+    }
+}
+
+extension AVAudioSessionPortDescription {
+    convenience init(_ port: AudioRoute.Port) {
+        self.init(portName: port.name, portType: AVAudioSession.Port(port.kind), uid: port.id, channels: nil)
+    }
+}
+
+extension AVAudioSession.Port {
+    init(_ kind: AudioRoute.Kind) {
+        switch kind {
+        case .builtInMicrophone: self = .builtInMic
+        case .headsetMicrophone: self = .headsetMic
+        case .lineIn: self = .lineIn
+        case .bluetoothHandsFree: self = .bluetoothHFP
+        case .builtInSpeaker: self = .builtInSpeaker
+        case .headphones: self = .headphones
+        case .lineOut: self = .lineOut
+        case .hdmi: self = .HDMI
+        case .bluetoothPlayback: self = .bluetoothA2DP
+        case .usb: self = .usbAudio
+        }
+    }
+}
+
+extension AVAudioSession.RouteChangeReason {
+    init(_ change: AudioRoute.Change) {
+        switch change {
+        case .deviceCame: self = .newDeviceAvailable
+        case .deviceWent: self = .oldDeviceUnavailable
+        case .choice: self = .override
+        case .unknown: self = .unknown
+        }
+    }
+}

@@ -66,3 +66,41 @@ public final class AVCaptureSession: Sendable {
     public var isRunning: Bool { running.read() }
     func setRunning(_ isRunning: Bool) { running.write(isRunning) }
 }
+
+// MARK: From the SDK's own descriptions and back
+
+extension AVCaptureDevice {
+    /// The public form of a camera.
+    convenience init(_ camera: CameraDescription) {
+        self.init(
+            uniqueID: camera.id, localizedName: camera.name, position: Position(camera.position),
+            formats: camera.formats.map(Format.init))
+    }
+}
+
+extension AVCaptureDevice.Position {
+    init(_ position: CameraDescription.Position) {
+        switch position {
+        case .unspecified: self = .unspecified
+        case .back: self = .back
+        case .front: self = .front
+        }
+    }
+}
+
+extension AVCaptureDevice.Format {
+    convenience init(_ format: CameraDescription.Format) {
+        self.init(
+            width: Int32(clamping: format.size.width), height: Int32(clamping: format.size.height),
+            ranges: format.frameRates.map {
+                AVFrameRateRange(minFrameRate: $0.lowerBound, maxFrameRate: $0.upperBound)
+            })
+    }
+}
+
+extension CameraDescription.Size {
+    init(_ format: AVCaptureDevice.Format) {
+        let dimensions = format.formatDescription.dimensions
+        self.init(width: Int(dimensions.width), height: Int(dimensions.height))
+    }
+}

@@ -1,4 +1,5 @@
 import Foundation
+internal import SoraFrames
 
 /// Seconds as a number. Stands in for the type of Core Foundation.
 public typealias CFTimeInterval = Double
@@ -81,6 +82,12 @@ public final class CMSampleBuffer: Sendable {
         guard pixelBuffer.width > 0, pixelBuffer.height > 0 else { return nil }
         imageBuffer = pixelBuffer
         self.presentationTimeStamp = presentationTimeStamp
+    }
+
+    /// The public form of a captured picture; shares its pixels.
+    init(_ picture: SoraFrames.VideoFrame) {
+        imageBuffer = CVPixelBuffer(i420: RTCI420Buffer(picture.buffer))
+        presentationTimeStamp = CMTime(value: picture.timestamp, timescale: 1_000_000_000)
     }
 
     /// A buffer without picture, as captures deliver now and then.

@@ -102,3 +102,15 @@ public final class RTCAudioSession: Sendable {
         for observer in observers.read().values { observer() }
     }
 }
+
+/// Where the SDK's devices find what the application has set.
+enum ProcessAudio {
+    static var policy: any AudioPolicy { RTCAudioSession.sharedInstance() }
+}
+
+extension RTCAudioSession: AudioPolicy {
+    var wantsVoiceProcessing: Bool {
+        let mode = mode
+        return mode == .voiceChat || mode == .videoChat
+    }
+}

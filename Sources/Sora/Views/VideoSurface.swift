@@ -1,10 +1,10 @@
-import Foundation
+internal import SoraFrames
 
 /// A window, or a part of one, that pictures can be drawn into.
 @MainActor protocol VideoSurface: AnyObject {
     /// False when the window is closed, hidden or absent.
     var isVisible: Bool { get }
-    func draw(_ frame: RTCVideoFrame, _ placement: VideoLayout.Placement, overlay: String?)
+    func draw(_ picture: SoraFrames.VideoFrame, _ placement: VideoLayout.Placement, overlay: String?)
     /// Fills everything with black.
     func clear()
     func close()

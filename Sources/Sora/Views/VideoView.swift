@@ -128,11 +128,10 @@ extension VideoView: @preconcurrency VideoRenderer {
         shownSize = videoFrame.displaySize
         framesInSecond += 1
         guard let surface, surface.isVisible, !isHidden,
-            let placement = VideoLayout.placement(of: videoFrame.displaySize, in: bounds.size, mode: contentMode)
+            let placement = VideoLayout.placement(of: videoFrame.displaySize, in: bounds.size, mode: contentMode),
+            let picture = videoFrame.picture
         else { return }
-        switch videoFrame {
-        case .native(_, let frame): surface.draw(frame, placement, overlay: overlay)
-        }
+        surface.draw(picture, placement, overlay: overlay)
     }
 
     public func onAdded(from: any MediaStream) { if connectionMode != .manual { start() } }

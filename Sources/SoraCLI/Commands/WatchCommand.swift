@@ -184,7 +184,7 @@ final class Watcher: Sendable {
             return true
         }
         if isRecorded, let recorder { stream.addEncodedSink(recorder) }
-        stream.addAudioTrackSink(SoundCounter { [weak self] seconds in self?.heard(seconds) })
+        stream.addSoundMeter { [weak self] seconds in self?.heard(seconds) }
     }
 
     private func heard(_ seconds: Double) { state.withLock { $0.outcome.audioSeconds += seconds } }
@@ -244,15 +244,5 @@ final class Watcher: Sendable {
 private struct Kept: @unchecked Sendable {
     // The reference is only held and let go, never used; reference counts are atomic.
     let object: AnyObject
-}
-
-/// Counts the seconds of sound that arrive.
-private final class SoundCounter: RTCAudioTrackSink {
-    private let handler: (Double) -> Void
-    init(_ handler: @escaping (Double) -> Void) { self.handler = handler }
-    func onData(_ audioData: Data, bitsPerSample: Int, sampleRate: Int, numberOfChannels: Int, numberOfFrames: Int) {
-        guard sampleRate > 0 else { return }
-        handler(Double(numberOfFrames) / Double(sampleRate))
-    }
 }
 #endif

@@ -14,9 +14,6 @@ import Testing
     private func stream(_ track: RecordingTrack = RecordingTrack()) -> ConnectedStream {
         ConnectedStream(streamId: "s", isLocal: true, core: nil, video: track, audio: nil)
     }
-    private func picture(_ time: Int64) -> RTCVideoFrame {
-        RTCVideoFrame(buffer: RTCI420Buffer(width: 2, height: 2), rotation: ._0, timeStampNs: time)
-    }
 
     // api 5.41
     @Test func theStreamIsHandedOverBeforeTheOtherCameraStarts() async throws {
@@ -26,12 +23,12 @@ import Testing
         front.stream = local
         #expect(await bench.start(front) == "done")
         let oldCamera = try #require(cameras.state.withLock { $0.onFrame })
-        cameras.state.withLock { $0.firstFrame = picture(7) }
+        cameras.state.withLock { $0.firstFrame = ScriptedCameras.picture(7) }
         #expect(await bench.run { system.flip(front, $0) } == "done")
         // The very first picture already goes to the stream, and nothing of the old camera does any more.
         #expect(await track.journal.wait(for: "frame 7"))
-        oldCamera(picture(8))
-        cameras.state.withLock { $0.onFrame }?(picture(9))
+        oldCamera(ScriptedCameras.picture(8))
+        cameras.state.withLock { $0.onFrame }?(ScriptedCameras.picture(9))
         #expect(await track.journal.wait(for: "frame 9"))
         #expect(track.journal.entries == ["frame 7", "frame 9"])
     }
@@ -174,7 +171,7 @@ import Testing
         let seen = Journal()
         try await capture.start(
             ScreenCaptureSettings(videoSampleBufferTransformer: { buffer in
-                seen.add("\(buffer.presentationTimeStamp.value)")
+                seen.add("\(buffer.presentationTimeStamp.seconds)")
                 return buffer
             }), on: local)
         old(ScriptedScreen.picture(1_000))
@@ -184,7 +181,7 @@ import Testing
         screen.onPicture.read()?(ScriptedScreen.picture(4_000))
         #expect(await track.journal.wait(for: "frame 4000000000"))
         #expect(track.journal.entries == ["frame 0", "frame 2000000000", "frame 4000000000"])
-        #expect(seen.entries == ["2000", "4000"])
+        #expect(seen.entries == ["2.0", "4.0"])
         await capture.stop()
     }
 

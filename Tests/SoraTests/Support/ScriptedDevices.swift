@@ -1,4 +1,5 @@
 import Foundation
+import SoraFrames
 import SoraLocking
 
 @testable import Sora
@@ -6,33 +7,33 @@ import SoraLocking
 /// Cameras that a test plugs in and breaks.
 final class ScriptedCameras: CameraBackend {
     struct State {
-        var devices: [AVCaptureDevice] = []
+        var devices: [CameraDescription] = []
         var failsToStart = false
         var failsToStop = false
         /// Comes while the camera is being opened.
-        var firstFrame: RTCVideoFrame?
+        var firstFrame: SoraFrames.VideoFrame?
         /// Holds a start back until it is signalled.
         var startGate: DispatchSemaphore?
-        var onFrame: (@Sendable (RTCVideoFrame) -> Void)?
+        var onFrame: (@Sendable (SoraFrames.VideoFrame) -> Void)?
         var onFailure: (@Sendable (any Error) -> Void)?
     }
     let state: Locked<State>
     let journal = Journal()
 
-    init(_ devices: [AVCaptureDevice]) { state = Locked(State(devices: devices)) }
+    init(_ devices: [CameraDescription]) { state = Locked(State(devices: devices)) }
 
-    func devices() -> [AVCaptureDevice] { state.withLock { $0.devices } }
+    func devices() -> [CameraDescription] { state.withLock { $0.devices } }
     func start(
-        device: AVCaptureDevice, format: AVCaptureDevice.Format, frameRate: Int,
-        onFrame: @escaping @Sendable (RTCVideoFrame) -> Void, onFailure: @escaping @Sendable (any Error) -> Void
+        camera: String, size: CameraDescription.Size, frameRate: Int,
+        onFrame: @escaping @Sendable (SoraFrames.VideoFrame) -> Void,
+        onFailure: @escaping @Sendable (any Error) -> Void
     ) throws -> any CameraCapture {
-        let size = CMVideoFormatDescriptionGetDimensions(format.formatDescription)
         if state.withLock({ $0.failsToStart }) { throw NSError(domain: "device", code: 7) }
         state.withLock { state in
             state.onFrame = onFrame
             state.onFailure = onFailure
         }
-        journal.add("open \(device.uniqueID) \(size.width)x\(size.height)@\(frameRate)")
+        journal.add("open \(camera) \(size.width)x\(size.height)@\(frameRate)")
         state.withLock { $0.startGate }?.wait()
         if let frame = state.withLock({ $0.firstFrame }) { onFrame(frame) }
         return Capture(self)
@@ -47,14 +48,19 @@ final class ScriptedCameras: CameraBackend {
     }
 
     static func device(
-        _ id: String, _ position: AVCaptureDevice.Position, _ formats: [(Int32, Int32, Double)]
-    ) -> AVCaptureDevice {
-        AVCaptureDevice(
-            uniqueID: id, localizedName: id, position: position,
-            formats: formats.map {
-                AVCaptureDevice.Format(
-                    width: $0.0, height: $0.1, ranges: [AVFrameRateRange(minFrameRate: 1, maxFrameRate: $0.2)])
+        _ id: String, _ position: CameraDescription.Position, _ formats: [(Int, Int, Double)]
+    ) -> CameraDescription {
+        CameraDescription(
+            id: id, name: id, position: position,
+            formats: formats.map { width, height, rate in
+                CameraDescription.Format(
+                    size: CameraDescription.Size(width: width, height: height), frameRates: [1...rate])
             })
+    }
+
+    /// A small picture.
+    static func picture(_ nanoseconds: Int64) -> SoraFrames.VideoFrame {
+        SoraFrames.VideoFrame(buffer: .black(width: 2, height: 2), timestamp: nanoseconds)
     }
 }
 
@@ -158,13 +164,13 @@ final class ScriptedSpeaker: SpeakerBackend {
 final class ScriptedScreen: ScreenCaptureBackend, ScreenRecorder {
     let journal = Journal()
     let isRecordingSlot = Locked(true)
-    let onPicture = Locked<(@Sendable (CMSampleBuffer) -> Void)?>(nil)
+    let onPicture = Locked<(@Sendable (SoraFrames.VideoFrame) -> Void)?>(nil)
     let onRuntimeError = Locked<(@Sendable (any Error) -> Void)?>(nil)
     let startGate = Locked<OneShot<Void>?>(nil)
     let stopGate = Locked<OneShot<Void>?>(nil)
     var isRecording: Bool { isRecordingSlot.read() }
     func start(
-        targetFPS: Int, onPicture: @escaping @Sendable (CMSampleBuffer) -> Void,
+        targetFPS: Int, onPicture: @escaping @Sendable (SoraFrames.VideoFrame) -> Void,
         onRuntimeError: @escaping @Sendable (any Error) -> Void
     ) async throws -> any ScreenRecorder {
         journal.add("start \(targetFPS)")
@@ -177,10 +183,8 @@ final class ScriptedScreen: ScreenCaptureBackend, ScreenRecorder {
         journal.add("stop")
         if let gate = stopGate.read() { try? await gate.value() }
     }
-    static func picture(_ milliseconds: Int64) -> CMSampleBuffer {
-        CMSampleBuffer(
-            pixelBuffer: CVPixelBuffer(i420: RTCI420Buffer(width: 2, height: 2)),
-            presentationTimeStamp: CMTimeMake(value: milliseconds, timescale: 1000))!
+    static func picture(_ milliseconds: Int64) -> SoraFrames.VideoFrame {
+        ScriptedCameras.picture(milliseconds * 1_000_000)
     }
 }
 
