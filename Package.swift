@@ -242,7 +242,7 @@ if only.isEmpty || only.contains("Interop") {
             name: "InteropTests",
             dependencies: [
                 "LocalSora", "Sora", "SoraICE", "SoraWire", "SoraLocking", "SoraNetwork", "SoraCrypto", "SoraFrames",
-                "TestSupport",
+                "SoraHTTP", "SoraMessages", "TestSupport",
             ],
             path: "Tests/InteropTests", swiftSettings: swiftSettings))
 }

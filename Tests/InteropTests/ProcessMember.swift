@@ -132,10 +132,8 @@ final class ProcessMember: ChannelMember {
             number += 1
             return number
         }
-        // The SDKs number their calls each in its way.
-        let wireID: Any = kind == .chromium ? "\(id)" : id
         let params = try JSONSerialization.jsonObject(with: Data(params.utf8))
-        try tell(["do": "rpc", "message": ["jsonrpc": "2.0", "id": wireID, "method": method, "params": params]])
+        try tell(["do": "rpc", "message": ["jsonrpc": "2.0", "id": id, "method": method, "params": params]])
         let text = try #require(try await next("rpc").string("text"))
         let answer = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
         #expect("\(answer["id"] ?? "")" == "\(id)")
