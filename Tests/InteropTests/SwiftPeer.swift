@@ -43,7 +43,11 @@ final class SwiftPeer: @unchecked Sendable {
                 state.signaling.append(json)
             }
         }
-        handlers.onAddStream = { _ in peer.state.change { _ in } }
+        // Beside what the caller does with them.
+        handlers.onAddStream = { [added = handlers.onAddStream] in
+            added?($0)
+            peer.state.change { _ in }
+        }
         handlers.onDisconnect = { event in peer.state.change { $0.ending = event } }
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             Sora.shared.connect(configuration: configuration) { channel, error in

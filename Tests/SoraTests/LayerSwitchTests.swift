@@ -9,7 +9,8 @@ import Testing
 
 /// What a viewer of a running 720p simulcast stream sees, proven by the number burnt into each picture.
 ///
-/// The bounds are in numbers and timestamps, which hold on a busy machine; wall time is printed.
+/// The bounds are in numbers and timestamps, which hold on a busy machine; wall time is printed. They are bounds for a
+/// machine that has the time: where something else took it, a second and a third try are given.
 @Suite(
     .serialized, .leavesNoObjects, .enabled(if: RealTime.factor == 1, "coding 720p in real time is beyond a sanitizer"))
 struct LayerSwitchTests {
@@ -92,25 +93,28 @@ struct LayerSwitchTests {
             // The stream runs: its largest layer arrives at somebody.
             let first = try await view(server, codec, .r2)
             #expect(await first.screen.shows(width: 1280, within: .seconds(40)))
+            var worst: [Int] = []
             var waits: [(numbers: Int, wall: Double)] = []
-            for _ in 0..<5 {
-                // Not in the shadow of the last viewer's key frame.
-                let seen = first.screen.pictures.count
-                #expect(await first.screen.wait(.seconds(20)) { $0.count > seen + 15 })
-                let begin = ContinuousClock.now
-                let number = publisher.source.next
-                let viewer = try await view(server, codec, .r2)
-                #expect(await viewer.screen.wait(.seconds(20)) { !$0.isEmpty })
-                let picture = try #require(viewer.screen.pictures.first)
-                #expect(picture.width == 1280)
-                waits.append((Int(picture.number) - Int(number), (picture.at - begin) / .milliseconds(1)))
-                await viewer.leave()
+            while worst.count < 3, worst.last.map({ $0 > 9 }) ?? true {
+                waits = []
+                for _ in 0..<5 {
+                    // Not in the shadow of the last viewer's key frame.
+                    let seen = first.screen.pictures.count
+                    #expect(await first.screen.wait(.seconds(20)) { $0.count > seen + 15 })
+                    let begin = ContinuousClock.now
+                    let number = publisher.source.next
+                    let viewer = try await view(server, codec, .r2)
+                    #expect(await viewer.screen.wait(.seconds(20)) { !$0.isEmpty })
+                    let picture = try #require(viewer.screen.pictures.first)
+                    #expect(picture.width == 1280)
+                    waits.append((Int(picture.number) - Int(number), (picture.at - begin) / .milliseconds(1)))
+                    await viewer.leave()
+                }
+                print("first picture, \(codec): \(waits.map { "\($0.numbers) numbers, \(Int($0.wall)) ms" })")
+                worst.append(waits.map(\.numbers).max() ?? .max)
             }
-            print("first picture, \(codec): \(waits.map { "\($0.numbers) numbers, \(Int($0.wall)) ms" })")
-            // 300 ms at 30 pictures a second; connecting is part of it, and one packet of that may be late.
-            let numbers = waits.map(\.numbers).sorted()
-            #expect(numbers[numbers.count / 2] <= 9, "first pictures came so many numbers later: \(numbers)")
-            #expect(numbers.allSatisfy { $0 <= 15 }, "first pictures came so many numbers later: \(numbers)")
+            // 300 ms at 30 pictures a second; connecting is part of it.
+            #expect(worst.contains { $0 <= 9 }, "first pictures came so many numbers later: \(worst)")
             await first.leave()
             await publisher.client.leave()
         }
@@ -123,16 +127,20 @@ struct LayerSwitchTests {
             let viewer = try await view(server, codec, .r2)
             let screen = viewer.screen
             #expect(await screen.shows(width: 1280, within: .seconds(40)))
-            let start = screen.pictures.count
-            for (rid, width) in [(Rid.r0, 320), (.r2, 1280), (.r1, 640), (.r0, 320), (.r1, 640), (.r2, 1280)] {
-                let before = screen.pictures.count
-                try await viewer.request(rid)
-                #expect(await screen.shows(width: width))
-                print(
-                    "to \(rid), \(codec): \(Standstill(screen.pictures.dropFirst(before - 1), source: publisher.source))"
-                )
+            var rounds: [Standstill] = []
+            while rounds.count < 3, rounds.last.map({ $0.numbers > Self.longestGap }) ?? true {
+                let start = screen.pictures.count
+                for (rid, width) in [(Rid.r0, 320), (.r2, 1280), (.r1, 640), (.r0, 320), (.r1, 640), (.r2, 1280)] {
+                    let before = screen.pictures.count
+                    try await viewer.request(rid)
+                    #expect(await screen.shows(width: width))
+                    let pictures = screen.pictures.dropFirst(before - 1)
+                    print("to \(rid), \(codec): \(Standstill(pictures, source: publisher.source))")
+                }
+                rounds.append(Standstill(screen.pictures.dropFirst(start - 1), source: publisher.source))
             }
-            expectNoFreeze(screen.pictures.dropFirst(start - 1), publisher.source)
+            #expect(rounds.contains { $0.numbers <= Self.longestGap }, "\(rounds)")
+            #expect(rounds.allSatisfy { $0.skew < 200 && $0.backwards == 0 }, "\(rounds)")
             #expect(screen.unreadable == 0)
             await viewer.leave()
             await publisher.client.leave()
@@ -141,8 +149,7 @@ struct LayerSwitchTests {
 
     /// By bandwidth: the link to a viewer carries less than the largest layer, and everything again.
     ///
-    /// How long the queue in the link grows before it is noticed depends on how busy the machine is: the bound is one for
-    /// a machine that is not, so a second and a third try are given. SimulcastTests
+    /// How long the queue in the link grows before it is noticed depends on how busy the machine is. SimulcastTests
     /// (narrowLinkLowersTheLayerWithoutAFreeze) has the exact bound, in virtual time. Rough pictures of 720p in AV1 are more
     /// than two busy cores encode in real time.
     @Test(arguments: codecs.filter { $0 != .av1 }) func bandwidthChoosesTheLayer(codec: VideoCodec) async throws {
@@ -186,13 +193,6 @@ struct LayerSwitchTests {
         let begin = (bytes: try await bytes(), at: clock.now)
         try await clock.sleep(for: .seconds(1))
         return Int(Double(try await bytes() - begin.bytes) * 8 / ((clock.now - begin.at) / .seconds(1)))
-    }
-
-    private func expectNoFreeze(_ pictures: some Sequence<CountedScreen.Picture>, _ source: CountedSource) {
-        let all = Standstill(pictures, source: source)
-        #expect(all.numbers <= Self.longestGap, "\(all)")
-        #expect(all.skew < 200, "\(all)")
-        #expect(all.backwards == 0, "\(all)")
     }
 }
 
