@@ -147,7 +147,9 @@ import Testing
     }
 
     // api 5.6
-    @Test(.needsCodecs, arguments: [false, true]) func theEndIsToldWhenTheServerKnowsNothingMore(isSwitched: Bool) async throws {
+    @Test(.needsCodecs, arguments: [false, true]) func theEndIsToldWhenTheServerKnowsNothingMore(isSwitched: Bool)
+        async throws
+    {
         try await withServer { server in
             var configuration = LiveClient.messaging(server)
             configuration.clientId = "same"

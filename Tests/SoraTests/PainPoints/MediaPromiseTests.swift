@@ -34,7 +34,9 @@ import struct SoraMessages.OfferMessage
     }
 
     // api 5.50
-    @Test(.needsCodecs, arguments: [true, false]) func stereoIsAskedForInTheAnswerWhenTheSettingSaysSo(isWanted: Bool) throws {
+    @Test(.needsCodecs, arguments: [true, false]) func stereoIsAskedForInTheAnswerWhenTheSettingSaysSo(isWanted: Bool)
+        throws
+    {
         let data = try #require(Fixtures.signaling("offer-template.json"))
         let json = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
         // The template is for one who sends.
