@@ -1,4 +1,3 @@
-#if Media
 import TestSupport
 import Testing
 
@@ -15,4 +14,3 @@ extension Trait where Self == LeavesNoObjects {
         ])
     }
 }
-#endif
