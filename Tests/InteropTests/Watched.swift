@@ -28,6 +28,7 @@ final class Watched<Value: Sendable>: Sendable {
         let (changes, waiter) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         state.withLock { $0.waiters[id] = waiter }
         defer { state.withLock { _ = $0.waiters.removeValue(forKey: id) } }
+        // The bound of the wait: it ends it only when what is waited for has not come; changes end it at once.
         let bound = Task {
             try await Task.sleep(for: limit)
             waiter.finish()
